@@ -1,0 +1,1 @@
+"""Derive: the files under `sql/` become tables, Dagster assets and checks."""

@@ -1,0 +1,1 @@
+"""Normalize: upstream documents become KernelIndex manifests with exact digests, or quarantine."""

@@ -1,0 +1,1 @@
+"""Publish: table contracts, atomic publication to Parquet, the DuckDB database file."""

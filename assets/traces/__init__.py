@@ -1,0 +1,1 @@
+"""Pull: where datasets come from, how their raw bytes are kept, what their documents look like."""

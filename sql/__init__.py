@@ -1,0 +1,1 @@
+"""One SELECT per file; read through `assets.leaderboards`."""
