@@ -1,0 +1,391 @@
+"""Normalize one dataset snapshot: raw files in, Parquet parts and counts out.
+
+The parts lie in a staging directory, one folder per table of `records.SCHEMAS`; making them a
+publication is the work of `assets.tables`. Definitions and solutions are read here; trace and
+workload files are read by a pool of processes, chunk by chunk, so that memory does not grow with
+the number of traces. Nothing of a dataset is ever run.
+"""
+
+import multiprocessing
+import os
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from assets.manifests import rows
+from assets.manifests.catalog import Catalog, build_catalog, documents_of
+from assets.manifests.implementations import DatasetOrigin
+from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
+from assets.manifests.runs import trace_protocol
+from assets.manifests.trace_files import FileOutcome, References, TraceReader, inputs_digests
+from assets.traces.errors import DatasetError
+from assets.traces.layout import author_of, kind_of
+from assets.traces.lines import Malformed, read_documents
+from assets.traces.raw_store import RawStore
+from assets.traces.snapshot import DatasetFile, DatasetSnapshot
+
+Kind = Literal["definition", "solution", "workload", "trace", "unplaced"]
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+_IN_PROCESS_BYTES = 3 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What is known of a file that was normalized before."""
+
+    file_digest: str
+    references: References
+    inputs_digest: str
+    documents: int
+    workload_rows: int
+    quarantined: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What earlier publications of the dataset say.
+
+    `identities` gives the revision under which a (path, content digest) of a solution is known;
+    `files` the state of each path.
+    """
+
+    identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    files: Mapping[str, FileState] = field(default_factory=dict)
+
+
+@dataclass
+class Counts:
+    """Documents by kind: `read` is the sum of the others once publication has split them."""
+
+    read: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
+    workload_rows: Counter[str] = field(default_factory=Counter)
+    unchanged: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Normalized:
+    """The outcome of one normalization."""
+
+    staging: Path
+    snapshot: DatasetSnapshot
+    counts: Counts
+    reasons: Counter[str]
+    newest_trace_at: datetime | None
+
+
+@dataclass(frozen=True)
+class NormalizeProgress:
+    """How far the trace files are read."""
+
+    files_done: int
+    files_total: int
+    documents: int
+
+
+Progress = Callable[[NormalizeProgress], None]
+
+
+def normalize(
+    snapshot: DatasetSnapshot,
+    store: RawStore,
+    staging: Path,
+    known: Known,
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> Normalized:
+    """Write the rows of a snapshot as Parquet parts under `staging`.
+
+    `processes` is how many read traces at once (default: the machine's processors).
+
+    Raises:
+        DatasetError: a raw file that is gone or damaged.
+    """
+    origin = DatasetOrigin(snapshot.dataset, snapshot.url, snapshot.revision)
+    by_kind = _files_by_kind(snapshot, store)
+    definitions, malformed_definitions, definition_counts = documents_of(
+        by_kind["definition"], lambda file: store.get(file.digest), "definition"
+    )
+    solutions, malformed_solutions, solution_counts = documents_of(
+        by_kind["solution"], lambda file: store.get(file.digest), "solution"
+    )
+    catalog, rejected = build_catalog(
+        origin,
+        definitions,
+        solutions,
+        lambda path, content: known.identities.get((path, content), snapshot.revision),
+    )
+    rejected += malformed_definitions + malformed_solutions
+    rejected += _unplaced(by_kind["unplaced"], snapshot)
+
+    batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
+    _add_catalog(batch, catalog)
+    counts = Counts()
+    counts.read["definition"] += sum(definition_counts.values())
+    counts.read["solution"] += sum(solution_counts.values())
+    counts.read["unplaced"] += sum(1 for item in rejected if item.kind == "unplaced")
+
+    to_read: list[DatasetFile] = []
+    for file in by_kind["trace"] + by_kind["workload"]:
+        state = known.files.get(file.path)
+        if state is not None and _is_unchanged(state, file, catalog):
+            _count_unchanged(counts, _kind(file), state)
+        else:
+            to_read.append(file)
+    outcomes = _read_traces(
+        to_read, catalog, store, staging, processes or os.cpu_count() or 1, progress
+    )
+    for outcome in outcomes:
+        kind = _kind_of_path(outcome.path)
+        counts.read[kind] += outcome.documents
+        counts.workload_rows[kind] += outcome.workload_rows
+        counts.quarantined[kind] += len(outcome.quarantined)
+    for item in rejected:
+        counts.quarantined[item.kind] += item.severity is Severity.ERROR
+
+    documents = {**definition_counts, **solution_counts}
+    documents |= {outcome.path: outcome.documents for outcome in outcomes}
+    _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
+    batch.write(staging, "catalog")
+    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    newest = max((o.newest_trace_at for o in outcomes if o.newest_trace_at), default=None)
+    return Normalized(
+        staging,
+        snapshot,
+        counts,
+        Counter(str(item.reason) for item in found),
+        datetime.fromisoformat(newest) if newest else None,
+    )
+
+
+def _files_by_kind(snapshot: DatasetSnapshot, store: RawStore) -> dict[Kind, list[DatasetFile]]:
+    by_kind: dict[Kind, list[DatasetFile]] = {
+        "definition": [],
+        "solution": [],
+        "workload": [],
+        "trace": [],
+        "unplaced": [],
+    }
+    for file in snapshot.files:
+        if not file.path.endswith((".json", ".jsonl")):
+            continue
+        by_kind[kind_of(file.path) or _kind_by_content(store.get(file.digest))].append(file)
+    return by_kind
+
+
+def _kind_by_content(data: bytes) -> Kind:
+    """The kind of a file whose place does not say it: by the fields of its first document."""
+    first = next(read_documents(data), None)
+    if first is None or isinstance(first, Malformed):
+        return "unplaced"
+    head = first.data
+    if b'"workload"' in head and b'"definition"' in head:
+        return "trace"
+    if b'"sources"' in head and b'"definition"' in head:
+        return "solution"
+    if b'"axes"' in head and b'"inputs"' in head and b'"outputs"' in head:
+        return "definition"
+    return "unplaced"
+
+
+def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[QuarantinedItem]:
+    items = [
+        QuarantinedItem(
+            Reason.UNPLACED_FILE,
+            Severity.ERROR,
+            "unplaced",
+            file.path,
+            1,
+            "$",
+            "neither the path nor the fields say what this file holds",
+            "",
+        )
+        for file in files
+    ]
+    return items + [
+        QuarantinedItem(
+            Reason.UNREADABLE_FILE,
+            Severity.ERROR,
+            "unplaced",
+            problem.path,
+            1,
+            "$",
+            f"{problem.reason}: {problem.message}",
+            "",
+        )
+        for problem in snapshot.problems
+    ]
+
+
+def _kind(file: DatasetFile) -> str:
+    return _kind_of_path(file.path)
+
+
+def _kind_of_path(path: str) -> str:
+    return "workload" if kind_of(path) == "workload" else "trace"
+
+
+def _is_unchanged(state: FileState, file: DatasetFile, catalog: Catalog) -> bool:
+    return (
+        state.file_digest == file.digest
+        and state.references.inputs_digest(catalog, author_of(file.path)) == state.inputs_digest
+    )
+
+
+def _count_unchanged(counts: Counts, kind: str, state: FileState) -> None:
+    counts.read[kind] += state.documents
+    counts.workload_rows[kind] += state.workload_rows
+    counts.quarantined[kind] += state.quarantined
+    counts.unchanged[kind] += state.documents - state.workload_rows - state.quarantined
+
+
+def _add_catalog(batch: rows.RowBatch, catalog: Catalog) -> None:
+    rows.add_protocol(batch, trace_protocol())
+    for operation, at in catalog.operation_rows:
+        rows.add_operation(batch, operation, at)
+    projects: set[str] = set()
+    for implementation, at in catalog.implementation_rows:
+        if implementation.project.manifest.digest not in projects:
+            projects.add(implementation.project.manifest.digest)
+            rows.add_project(batch, implementation.project, at)
+        rows.add_implementation(batch, implementation, at)
+
+
+def _add_files(
+    batch: rows.RowBatch,
+    snapshot: DatasetSnapshot,
+    known: Known,
+    catalog: Catalog,
+    outcomes: list[FileOutcome],
+    documents: Mapping[str, int],
+    rejected: list[QuarantinedItem],
+) -> None:
+    file_digests = {file.path: file.digest for file in snapshot.files}
+    inputs = inputs_digests(catalog, outcomes)
+    by_path = {outcome.path: outcome for outcome in outcomes}
+    quarantined = Counter(item.path for item in rejected if item.severity is Severity.ERROR)
+    for placed_path, digest in _solution_inputs(catalog, rejected).items():
+        inputs[placed_path] = digest
+    for file in snapshot.files:
+        outcome, state = by_path.get(file.path), known.files.get(file.path)
+        if outcome is None and file.path not in documents and state is not None:
+            inputs[file.path] = state.inputs_digest
+        batch.add(
+            "source_files",
+            file.path,
+            None,
+            kind=kind_of(file.path),
+            author_directory=author_of(file.path),
+            file_digest=file.digest,
+            blob_id=file.blob_id,
+            size_bytes=file.size_bytes,
+            documents=documents.get(file.path, state.documents if state else 0),
+            workload_rows=outcome.workload_rows
+            if outcome
+            else (state.workload_rows if state else 0),
+            quarantined=len(outcome.quarantined)
+            if outcome
+            else quarantined.get(file.path, state.quarantined if state else 0),
+            references_json=outcome.references.to_json()
+            if outcome
+            else (state.references.to_json() if state else References().to_json()),
+            inputs_digest=inputs.get(file.path, ""),
+        )
+    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    rows.add_quarantined(batch, found, file_digests, inputs)
+
+
+def _solution_inputs(catalog: Catalog, rejected: list[QuarantinedItem]) -> dict[str, str]:
+    """A solution depends on its definition: whether it is published can change with it."""
+    states = {at.path: item.digest for item, at in catalog.implementation_rows}
+    states |= {
+        item.path: f"{item.reason}: {item.message}" for item in rejected if item.kind == "solution"
+    }
+    return states
+
+
+def _chunks(files: list[DatasetFile]) -> Iterator[list[DatasetFile]]:
+    chunk: list[DatasetFile] = []
+    size_bytes = 0
+    for file in files:
+        chunk.append(file)
+        size_bytes += file.size_bytes
+        if size_bytes >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size_bytes = [], 0
+    if chunk:
+        yield chunk
+
+
+def _read_traces(
+    files: list[DatasetFile],
+    catalog: Catalog,
+    store: RawStore,
+    staging: Path,
+    processes: int,
+    progress: Progress | None,
+) -> list[FileOutcome]:
+    chunks = list(enumerate(_chunks(files)))
+    done: list[FileOutcome] = []
+
+    def report(outcomes: list[FileOutcome]) -> None:
+        done.extend(outcomes)
+        if progress is not None:
+            progress(NormalizeProgress(len(done), len(files), sum(item.documents for item in done)))
+
+    if processes == 1 or sum(file.size_bytes for file in files) <= _IN_PROCESS_BYTES:
+        worker = _Worker(catalog, store.root, staging)
+        for number, chunk in chunks:
+            report(worker.read(number, chunk))
+        return done
+    state = pickle.dumps((catalog, store.root, staging))
+    # A spawned process shares nothing with the threads of this one.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        min(processes, len(chunks)), context, initializer=_start_worker, initargs=(state,)
+    ) as pool:
+        for outcomes in pool.map(_read_chunk, chunks):
+            report(outcomes)
+    return done
+
+
+class _Worker:
+    """Reads chunks of trace files and writes one part per chunk."""
+
+    def __init__(self, catalog: Catalog, store_root: Path, staging: Path) -> None:
+        self._catalog = catalog
+        self._store = RawStore(store_root)
+        self._staging = staging
+        self._reader = TraceReader(catalog)
+
+    def read(self, number: int, files: list[DatasetFile]) -> list[FileOutcome]:
+        origin = self._catalog.origin
+        batch = rows.RowBatch(origin.dataset, origin.revision)
+        written: set[tuple[str, ...]] = set()
+        outcomes = [
+            self._reader.read(file, self._store.get(file.digest), batch, written) for file in files
+        ]
+        batch.write(self._staging, f"traces-{number:06d}")
+        return outcomes
+
+
+_worker: _Worker | None = None
+
+
+def _start_worker(state: bytes) -> None:
+    global _worker
+    catalog, store_root, staging = pickle.loads(state)
+    _worker = _Worker(catalog, store_root, staging)
+
+
+def _read_chunk(chunk: tuple[int, list[DatasetFile]]) -> list[FileOutcome]:
+    if _worker is None:
+        raise DatasetError("a reading process was not started properly; ingest again")
+    return _worker.read(*chunk)

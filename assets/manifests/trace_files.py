@@ -1,0 +1,248 @@
+"""Trace and workload files become rows: the part of normalization that is done in parallel.
+
+One `TraceReader` holds the catalog and the cases, environments and resolutions it has met; it
+reads file after file. Which files to read, and what becomes of the rows, is decided elsewhere.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from assets.manifests import rows
+from assets.manifests.canonical import sha256_digest
+from assets.manifests.catalog import Catalog, malformed, parse, quarantined
+from assets.manifests.implementations import Implementation
+from assets.manifests.operations import Operation
+from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
+from assets.manifests.runs import Environment, environment_of, run_of
+from assets.manifests.workloads import Case, case_of, entry_key, input_fingerprint
+from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
+from assets.traces.layout import author_of
+from assets.traces.lines import Malformed, RawDocument, read_documents
+from assets.traces.snapshot import DatasetFile
+
+_MAX_CACHED_CASES = 50_000
+
+
+@dataclass(frozen=True, order=True)
+class References:
+    """The names that a file refers to: what its rows depend on besides its own bytes."""
+
+    definitions: tuple[str, ...] = ()
+    solutions: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> str:
+        """As it is kept with the file."""
+        return json.dumps([self.definitions, self.solutions])
+
+    @classmethod
+    def from_json(cls, text: str) -> "References":
+        """What `to_json` wrote."""
+        definitions, solutions = json.loads(text)
+        return cls(tuple(definitions), tuple((name, of) for name, of in solutions))
+
+    def inputs_digest(self, catalog: Catalog, author_directory: str | None) -> str:
+        """Digest of what the names stand for now; unchanged means unchanged rows."""
+        stand_for = [
+            [_state_of_definition(catalog, name) for name in self.definitions],
+            [
+                _state_of_solution(catalog, name, definition, author_directory)
+                for name, definition in self.solutions
+            ],
+            rows.PARSER_VERSION,
+        ]
+        return sha256_digest(json.dumps(stand_for))
+
+
+def _state_of_definition(catalog: Catalog, name: str) -> list[str]:
+    try:
+        operation = catalog.operation(name)
+    except RejectionError as error:
+        return [str(error.reason)]
+    return [operation.digest, operation.reference_digest]
+
+
+def _state_of_solution(
+    catalog: Catalog, name: str, definition: str, author_directory: str | None
+) -> str:
+    try:
+        return catalog.implementation(name, definition, author_directory).digest
+    except RejectionError as error:
+        return str(error.reason)
+
+
+@dataclass
+class FileOutcome:
+    """What was found in one file."""
+
+    path: str
+    documents: int = 0
+    workload_rows: int = 0
+    runs: int = 0
+    quarantined: list[QuarantinedItem] = field(default_factory=list)
+    references: References = field(default_factory=References)
+    newest_trace_at: str | None = None
+
+
+class TraceReader:
+    """Reads trace and workload files against one catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._cases: dict[tuple[str, str, str], Case] = {}
+        self._environments: dict[tuple[str, ...], Environment] = {}
+        self._implementations: dict[tuple[str, str, str | None], Implementation] = {}
+
+    def read(
+        self, file: DatasetFile, data: bytes, batch: rows.RowBatch, written: set[tuple[str, ...]]
+    ) -> FileOutcome:
+        """Add the rows of one file to a batch.
+
+        `written` holds the keys of shared rows (cases, environments, logs) that the batch has.
+        """
+        outcome = FileOutcome(file.path)
+        definitions: dict[str, None] = {}
+        solutions: dict[tuple[str, str], None] = {}
+        author_directory = author_of(file.path)
+        for item in read_documents(data):
+            outcome.documents += 1
+            if isinstance(item, Malformed):
+                outcome.quarantined.append(malformed(item, kind="trace", path=file.path))
+                continue
+            try:
+                trace = parse(Trace, item)
+                definitions[trace.definition] = None
+                if trace.solution:
+                    solutions[trace.solution, trace.definition] = None
+                self._add(trace, item, file, author_directory, batch, written, outcome)
+            except RejectionError as error:
+                outcome.quarantined.append(
+                    quarantined(error, kind="trace", path=file.path, line=item.line, data=item.data)
+                )
+        outcome.references = References(tuple(sorted(definitions)), tuple(sorted(solutions)))
+        return outcome
+
+    def _add(
+        self,
+        trace: Trace,
+        item: RawDocument,
+        file: DatasetFile,
+        author_directory: str | None,
+        batch: rows.RowBatch,
+        written: set[tuple[str, ...]],
+        outcome: FileOutcome,
+    ) -> None:
+        operation = self._catalog.operation(trace.definition)
+        evaluation = trace.evaluation if isinstance(trace.evaluation, Evaluation) else None
+        if evaluation is None:
+            if trace.solution and not _is_workload_file(file.path):
+                raise RejectionError(
+                    Reason.NO_EVALUATION,
+                    f"solution {trace.solution!r} has no evaluation",
+                    "$.evaluation",
+                )
+            self._add_case(self._case(trace.workload, operation), batch, written, file, item)
+            outcome.workload_rows += 1
+            return
+        if not trace.solution:
+            raise RejectionError(
+                Reason.NO_SOLUTION, "an evaluation without a solution", "$.solution"
+            )
+        implementation = self._implementation(trace.solution, operation.name, author_directory)
+        case = self._case(trace.workload, operation)
+        environment = self._environment(evaluation.environment)
+        run = run_of(
+            trace,
+            evaluation,
+            operation=operation,
+            implementation=implementation,
+            case=case,
+            environment=environment,
+        )
+        self._add_case(case, batch, written, file, item)
+        if ("environment", environment.digest) not in written:
+            written.add(("environment", environment.digest))
+            rows.add_environment(batch, environment, file.path, item.line)
+        if run.log_digest and ("log", run.log_digest) not in written:
+            written.add(("log", run.log_digest))
+            rows.add_log(batch, run, file.path, item.line)
+        rows.add_run(
+            batch,
+            run,
+            trace,
+            evaluation,
+            operation=operation,
+            implementation=implementation,
+            case=case,
+            environment=environment,
+            path=file.path,
+            line=item.line,
+        )
+        outcome.runs += 1
+        if outcome.newest_trace_at is None or evaluation.timestamp > outcome.newest_trace_at:
+            outcome.newest_trace_at = run.observed_at.isoformat()
+
+    def _case(self, workload: Workload, operation: Operation) -> Case:
+        key = (operation.name, entry_key(workload), input_fingerprint(workload))
+        case = self._cases.get(key)
+        if case is None or not _same_axes(case, workload):
+            case = case_of(workload, operation)
+            if len(self._cases) >= _MAX_CACHED_CASES:
+                self._cases.clear()
+            self._cases[key] = case
+        return case
+
+    def _add_case(
+        self,
+        case: Case,
+        batch: rows.RowBatch,
+        written: set[tuple[str, ...]],
+        file: DatasetFile,
+        item: RawDocument,
+    ) -> None:
+        key = ("case", case.digest, case.definition, case.external_id, case.input_fingerprint)
+        if key not in written:
+            written.add(key)
+            rows.add_case(batch, case, file.path, item.line)
+
+    def _implementation(
+        self, name: str, definition: str, author_directory: str | None
+    ) -> Implementation:
+        key = (name, definition, author_directory)
+        implementation = self._implementations.get(key)
+        if implementation is None:
+            implementation = self._catalog.implementation(name, definition, author_directory)
+            self._implementations[key] = implementation
+        return implementation
+
+    def _environment(self, reported: TraceEnvironment) -> Environment:
+        key = (reported.hardware, *(part for item in reported.libs.items() for part in item))
+        environment = self._environments.get(key)
+        if environment is None:
+            environment = environment_of(reported)
+            self._environments[key] = environment
+        return environment
+
+
+def _is_workload_file(path: str) -> bool:
+    return path.startswith("workloads/") or "/workloads/" in path
+
+
+def _same_axes(case: Case, workload: Workload) -> bool:
+    # One uuid may be used again with other axes; the tolerance is looked at by value too.
+    bound = case.manifest.spec["axes"]
+    axes = {name.lower(): value for name, value in workload.axes.items()}
+    correctness = case.manifest.spec["correctness"]
+    tolerance = workload.tolerance
+    return axes == bound and (
+        (tolerance.max_atol if tolerance else None) == correctness.get("maxAbsoluteError")
+        and (tolerance.max_rtol if tolerance else None) == correctness.get("maxRelativeError")
+    )
+
+
+def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
+    """The inputs digest of each file that was read."""
+    return {
+        outcome.path: outcome.references.inputs_digest(catalog, author_of(outcome.path))
+        for outcome in outcomes
+    }
