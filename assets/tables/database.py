@@ -5,7 +5,6 @@ views and into which tables are made from SELECTs. Readers of the old file are n
 a build that fails or dies leaves the old file as it was.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +42,9 @@ class DatabaseBuild:
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and DuckDB types of a table's columns."""
         relation = self._connection.table(table)
-        return [(name, str(kind)) for name, kind in zip(relation.columns, relation.types)]
+        return [
+            (name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
 
     def failing(self, table: str, assertion: str) -> int:
         """How many rows of a table an assertion (a boolean SQL expression) is not true for."""
@@ -62,8 +63,7 @@ _COUNT = duckdb.FunctionExpression("count", duckdb.StarExpression())
 
 def len_of(relation: duckdb.DuckDBPyRelation) -> int:
     """The number of rows of a relation."""
-    row = relation.count("*").fetchone() if hasattr(relation, "fetchone") else None
-    return int(row[0]) if row else int(relation.count("*").fetchall()[0][0])
+    return int(relation.aggregate([_COUNT]).fetchall()[0][0])
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
             raise
         connection.close()
         flush_to_disk(path)
-        os.replace(path, warehouse.database)
+        path.replace(warehouse.database)
         flush_to_disk(warehouse.root)
 
 
