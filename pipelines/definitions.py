@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import dagster as dg
-from assets.leaderboards.asset import leaderboard_assets
+from assets.leaderboards.asset import database_assets
 
 from assets.manifests.asset import manifests
 from assets.tables.asset import publication
@@ -18,7 +18,7 @@ def build_definitions(
 ) -> dg.Definitions:
     """Everything that a deployment with these settings offers."""
     return dg.Definitions(
-        assets=[trace_files, manifests, publication, *leaderboard_assets()],
+        assets=[trace_files, manifests, publication, database_assets()],
         jobs=[ingest_job(settings)],
         resources={"warehouse": WarehouseResource(root=str(settings.warehouse))},
         loggers=loggers or {},
