@@ -1,14 +1,22 @@
 """Jobs: which assets run together, and with which settings by default."""
 
+from typing import TYPE_CHECKING
+
 import dagster as dg
 
 from assets.traces.asset import DatasetConfig
 from pipelines.settings import Settings
 
+if TYPE_CHECKING:
+    # Dagster does not export the type that `define_asset_job` returns.
+    from dagster._core.definitions.unresolved_asset_job_definition import (
+        UnresolvedAssetJobDefinition,
+    )
+
 INGEST = "ingest"
 
 
-def ingest_job(settings: Settings) -> dg.UnresolvedAssetJobDefinition:
+def ingest_job(settings: Settings) -> "UnresolvedAssetJobDefinition":
     """The way in: pull, normalize, publish and derive, in one run."""
     return dg.define_asset_job(
         INGEST,
