@@ -22,8 +22,16 @@ from assets.manifests.operations import Operation, operation_of
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError, Severity
 from assets.manifests.rejections import rejection_of
 from assets.traces.documents import Definition, Document, Solution
-from assets.traces.layout import author_of
-from assets.traces.lines import Malformed, RawDocument, excerpt, explain, read_documents
+from assets.traces.layout import author_of, root_of
+from assets.traces.lines import (
+    NESTED_TOO_DEEPLY,
+    Malformed,
+    RawDocument,
+    cut_again,
+    excerpt,
+    explain,
+    read_documents,
+)
 from assets.traces.snapshot import DatasetFile
 
 _Model = TypeVar("_Model", bound=Document)
@@ -72,12 +80,11 @@ class Catalog:
             Reason.UNKNOWN_DEFINITION, f"there is no definition {name!r}", "$.definition"
         )
 
-    def implementation(
-        self, name: str, definition: str, author_directory: str | None
-    ) -> Implementation:
+    def implementation(self, name: str, definition: str, trace_path: str) -> Implementation:
         """The implementation that a trace of a definition measured.
 
-        The same author directory decides between authors who use one name.
+        The place of the trace decides between solutions of one name: first those of the same
+        dataset root, among them those of the same author directory.
 
         Raises:
             RejectionError: where it cannot be told, or is missing.
@@ -86,8 +93,10 @@ class Catalog:
         candidates = [item for item in named if item.definition == definition]
         if not candidates:
             raise self._no_implementation(name, definition, named)
-        own = [item for item in candidates if item.author_directory == author_directory]
-        chosen = own or candidates
+        root, author_directory = root_of(trace_path), author_of(trace_path)
+        near = [item for item in candidates if root_of(item.path) == root] or candidates
+        own = [item for item in near if item.author_directory == author_directory]
+        chosen = own or near
         if len({item.digest for item in chosen}) > 1:
             places = ", ".join(item.path for item in chosen)
             raise RejectionError(
@@ -126,11 +135,14 @@ def parse(model: type[_Model], document: RawDocument) -> _Model:
     try:
         return model.model_validate_json(document.data)
     except ValidationError as error:
-        if error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
+        problem = error.errors(include_url=False, include_input=False)[0]
+        if problem["type"] != "json_invalid":
             raise _document_rejection(error) from error
-    message = explain(document.data)
-    if message is not None:
-        raise RejectionError(Reason.BAD_JSON, message)
+        message = explain(document.data)
+        if message is None and "recursion limit" in problem["msg"]:
+            message = NESTED_TOO_DEEPLY
+        if message is not None:
+            raise RejectionError(Reason.BAD_JSON, message) from error
     return _parse_leniently(model, document.data)
 
 

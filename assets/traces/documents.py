@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 # JSON numbers are doubles; whether one is an integer is decided where it is used.
-Number = int | float
+Number = float
 # Upstream writes non-finite numbers as bare tokens, as strings and as null.
 Measured = float | str | None
 
