@@ -1,12 +1,13 @@
 """The rows that normalization writes: one Arrow schema per table, without publication columns.
 
-`assets.tables.contracts` adds the publication columns and says what each column means to a
-reader. Times are UTC, latencies integer nanoseconds, digests `sha256:<hex>`.
+`assets.tables.contracts` adds the publication columns; the headers of `sql/tables/` say what each
+column means. Times are UTC without a zone (DuckDB needs an extension for zones), latencies
+integer nanoseconds, digests `sha256:<hex>`.
 """
 
 import pyarrow as pa
 
-_TIME = pa.timestamp("us", tz="UTC")
+_TIME = pa.timestamp("us")
 _TEXTS = pa.list_(pa.string())
 
 # Where a row came from; on every table.

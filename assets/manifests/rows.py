@@ -321,7 +321,7 @@ def add_run(
             "source_native": True,
             "source": "flashinfer-bench",
             "external_id": run.external_id,
-            "observed_at": run.observed_at,
+            "observed_at": run.observed_at.replace(tzinfo=None),
             "definition_name": operation.name,
             "solution_name": implementation.name,
             "author_directory": implementation.author_directory,
