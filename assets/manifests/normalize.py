@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from assets.manifests import rows
-from assets.manifests.catalog import Catalog, build_catalog, documents_of
+from assets.manifests.catalog import Catalog, read_catalog
 from assets.manifests.implementations import DatasetOrigin
 from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
 from assets.manifests.runs import trace_protocol
@@ -110,27 +110,26 @@ def normalize(
     """
     origin = DatasetOrigin(snapshot.dataset, snapshot.url, snapshot.revision)
     by_kind = _files_by_kind(snapshot, store)
-    definitions, malformed_definitions, definition_counts = documents_of(
-        by_kind["definition"], lambda file: store.get(file.digest), "definition"
-    )
-    solutions, malformed_solutions, solution_counts = documents_of(
-        by_kind["solution"], lambda file: store.get(file.digest), "solution"
-    )
-    catalog, rejected = build_catalog(
+    reading = read_catalog(
         origin,
-        definitions,
-        solutions,
+        by_kind["definition"],
+        by_kind["solution"],
+        lambda file: store.get(file.digest),
         lambda path, content: known.identities.get((path, content), snapshot.revision),
     )
-    rejected += malformed_definitions + malformed_solutions
-    rejected += _unplaced(by_kind["unplaced"], snapshot)
+    catalog, documents = reading.catalog, reading.documents
+    rejected = reading.rejected + _unplaced(by_kind["unplaced"], snapshot)
 
     batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
     _add_catalog(batch, catalog)
     counts = Counts()
-    counts.read["definition"] += sum(definition_counts.values())
-    counts.read["solution"] += sum(solution_counts.values())
-    counts.read["unplaced"] += sum(1 for item in rejected if item.kind == "unplaced")
+    for kind in ("definition", "solution"):
+        counts.read[kind] += sum(documents[file.path] for file in by_kind[kind])
+    for item in rejected:
+        counts.quarantined[item.kind] += item.severity is Severity.ERROR
+        if item.kind == "unplaced":
+            counts.read["unplaced"] += 1
+            documents[item.path] = 1
 
     to_read: list[DatasetFile] = []
     for file in by_kind["trace"] + by_kind["workload"]:
@@ -147,21 +146,16 @@ def normalize(
         counts.read[kind] += outcome.documents
         counts.workload_rows[kind] += outcome.workload_rows
         counts.quarantined[kind] += len(outcome.quarantined)
-    for item in rejected:
-        counts.quarantined[item.kind] += item.severity is Severity.ERROR
-
-    documents = {**definition_counts, **solution_counts}
-    documents |= {outcome.path: outcome.documents for outcome in outcomes}
+        documents[outcome.path] = outcome.documents
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
     batch.write(staging, "catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
-    newest = max((o.newest_trace_at for o in outcomes if o.newest_trace_at), default=None)
     return Normalized(
         staging,
         snapshot,
         counts,
         Counter(str(item.reason) for item in found),
-        datetime.fromisoformat(newest) if newest else None,
+        max((o.newest_trace_at for o in outcomes if o.newest_trace_at), default=None),
     )
 
 
@@ -235,7 +229,7 @@ def _kind_of_path(path: str) -> str:
 def _is_unchanged(state: FileState, file: DatasetFile, catalog: Catalog) -> bool:
     return (
         state.file_digest == file.digest
-        and state.references.inputs_digest(catalog, author_of(file.path)) == state.inputs_digest
+        and state.references.inputs_digest(catalog, file.path) == state.inputs_digest
     )
 
 

@@ -1,6 +1,7 @@
 """Manifests as rows of `records.SCHEMAS`, and the batch that gathers them for a Parquet part."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assets.manifests import records
-from assets.manifests.canonical import canonical_json
+from assets.manifests.canonical import canonical_json, utf8
 from assets.manifests.catalog import Located
 from assets.manifests.implementations import Implementation, Project, SourceFile
 from assets.manifests.kinds import Manifest
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem
 from assets.manifests.runs import Environment, Run
+from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 from assets.traces.documents import Evaluation, Trace
 
@@ -50,9 +52,7 @@ class RowBatch:
             [
                 pa.repeat(pa.scalar(self._constant[field.name], field.type), len(rows))
                 if field.name in self._constant
-                else pa.array([_storable(row.get(field.name)) for row in rows], field.type)
-                if pa.types.is_string(field.type)
-                else pa.array([row.get(field.name) for row in rows], field.type)
+                else _column([row.get(field.name) for row in rows], field.type)
                 for field in schema
             ],
             schema=schema,
@@ -71,11 +71,18 @@ class RowBatch:
         return Counter(row[column] for row in self.rows[table])
 
 
-def _storable(text: str | None) -> str | None:
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([_storable(value) for value in values], kind)
+
+
+def _storable(value: str | list[str] | None) -> str | list[str] | None:
     # A lone surrogate has no UTF-8; it is stored as U+FFFD, which is also what its digest is of.
-    if text is None or text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [utf8(text).decode() for text in value]
+    return value if value is None else utf8(value).decode()
 
 
 def manifest_columns(manifest: Manifest) -> Row:
@@ -128,7 +135,7 @@ def _add_artifact(
         artifact_digest=digest,
         kind=kind,
         media_type=media_type,
-        size_bytes=len(content.encode("utf-8", "replace")),
+        size_bytes=len(utf8(content)),
         license=license_expression,
         content=content,
     )
@@ -179,6 +186,7 @@ def add_implementation(batch: RowBatch, implementation: Implementation, at: Loca
         destination_passing_style=implementation.destination_passing_style,
         license_declared=licensing.get("declared"),
         license_concluded=licensing.get("concluded"),
+        deployability_reasons=list(implementation.deployability.reasons),
         source_available=implementation.source_available,
         source_digest=source.digest if source else None,
         source_file_name=source.name if source else None,
@@ -314,9 +322,12 @@ def add_run(
             "primary_statistic": "mean" if measured else None,
             "primary_value": run.mean_ns,
             "primary_unit": "ns" if measured else None,
-            "evidence_level": "reproducible"
-            if run.log_digest and implementation.source_available
-            else "reported",
+            "evidence_level": evidence_level(
+                source_available=implementation.source_available,
+                has_raw_evidence=run.log_digest is not None,
+                # What could not be identified is in quarantine.
+                identity_complete=True,
+            ),
             "has_raw_evidence": run.log_digest is not None,
             "source_native": True,
             "source": "flashinfer-bench",
@@ -333,7 +344,7 @@ def add_run(
             "speedup_factor": run.speedup_factor,
             "max_absolute_error": run.max_absolute_error,
             "max_relative_error": run.max_relative_error,
-            "correctness_extra_json": json.dumps(extra) if extra else None,
+            "correctness_extra_json": _json(extra) if extra else None,
             "raw_timestamp": evaluation.timestamp,
             "raw_status": evaluation.status,
             "raw_hardware": evaluation.environment.hardware,
@@ -356,6 +367,22 @@ def add_run(
                 "value": float(run.mean_ns or 0),
             }
         )
+
+
+def _json(values: Row) -> str:
+    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
+    try:
+        return json.dumps(values, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(values))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def add_log(batch: RowBatch, run: Run, path: str, line: int) -> None:
