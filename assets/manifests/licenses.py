@@ -53,7 +53,7 @@ _SPDX = {
         "Zlib",
     )
 }
-_EXCEPTIONS = {"llvm-exception": "LLVM-exception"}
+_EXCEPTIONS = ("LLVM-exception",)
 _REFERENCE = re.compile(r"LicenseRef-[A-Za-z0-9.-]+\Z")
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _OPERATORS = frozenset({"OR", "AND", "WITH"})
@@ -62,20 +62,23 @@ _OPERATORS = frozenset({"OR", "AND", "WITH"})
 def concluded_license(declared: str | None) -> str | None:
     """The SPDX expression that a declaration is; None where it is none that we know.
 
-    Identifiers are known in any case, operators only in capitals. Nothing is guessed from
-    free text.
+    A single identifier is known in any case; in an expression the public index, whose digests
+    hold what is concluded, knows the exact spelling only. Nothing is guessed from free text.
     """
-    tokens = _TOKEN.findall(declared or "")
-    known = [_known(token) for token in tokens]
-    if not tokens or None in known or not _alternates(tokens):
-        return None
-    return " ".join(token for token in known if token).replace("( ", "(").replace(" )", ")")
+    expression = " ".join((declared or "").split())
+    if expression.lower() in _SPDX:
+        return _SPDX[expression.lower()]
+    tokens = _TOKEN.findall(expression)
+    return expression if all(map(_is_known, tokens)) and _alternates(tokens) else None
 
 
-def _known(token: str) -> str | None:
-    if token in _OPERATORS or token in "()" or _REFERENCE.match(token):
-        return token
-    return _SPDX.get(token.lower()) or _EXCEPTIONS.get(token.lower())
+def _is_known(token: str) -> bool:
+    return (
+        token in _OPERATORS
+        or token in ("(", ")", *_EXCEPTIONS)
+        or _SPDX.get(token.lower()) == token
+        or _REFERENCE.match(token) is not None
+    )
 
 
 def _alternates(tokens: list[str]) -> bool:

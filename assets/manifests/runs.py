@@ -39,11 +39,18 @@ from assets.traces.documents import (
 )
 
 SOURCE = "flashinfer-bench"
-LATENCY_METRIC_KEY = "latency:mean:ns"
 NO_METRIC_KEY = "none"
 _MAX_LATENCY_NS = 2**53 - 1
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "inf": math.inf}
 _NAME_LENGTH = 200
+
+
+def metric_key(metric: str, statistic: str, unit: str) -> str:
+    """What a value is, for comparison."""
+    return f"{metric}:{statistic}:{unit}"
+
+
+LATENCY_METRIC_KEY = metric_key("latency", "mean", "ns")
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,7 +67,7 @@ class Case:
     @cached_property
     def correctness_key(self) -> str:
         """Digest of the correctness rules alone."""
-        return sha256_digest(canonical_json({"correctness": self.manifest.spec["correctness"]}))
+        return correctness_key(self.manifest.spec["correctness"])
 
     @property
     def shape_summary(self) -> str:
@@ -97,6 +97,11 @@ class Case:
                 if "data" in tensor
             }
         )
+
+
+def correctness_key(correctness: Mapping[str, object]) -> str:
+    """Digest of the correctness part of a workload spec."""
+    return sha256_digest(canonical_json({"correctness": correctness}))
 
 
 def layout_key(shape: Sequence[int], strides: Sequence[int] | None = None) -> str:
