@@ -21,7 +21,7 @@ from assets.manifests.implementations import (
     implementation_of,
 )
 from assets.manifests.operations import Operation, operation_of
-from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError, Severity
+from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.rejections import rejection_of
 from assets.traces.documents import Definition, Document, OpenDocument, Solution
 from assets.traces.layout import author_of, root_of
@@ -216,7 +216,7 @@ def quarantined(
 ) -> QuarantinedItem:
     """A rejected document with its place."""
     return QuarantinedItem(
-        error.reason, Severity.ERROR, kind, path, line, error.json_path, str(error), excerpt(data)
+        error.reason, kind, path, line, error.json_path, str(error), excerpt(data)
     )
 
 
@@ -325,7 +325,6 @@ def _unknown_fields(
     if unread := document.unread():
         yield QuarantinedItem(
             Reason.UNKNOWN_FIELD,
-            Severity.WARNING,
             kind,
             file.path,
             item.line,

@@ -193,7 +193,6 @@ def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[Q
     items = [
         QuarantinedItem(
             Reason.UNPLACED_FILE,
-            Severity.ERROR,
             "unplaced",
             file.path,
             1,
@@ -206,7 +205,6 @@ def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[Q
     return items + [
         QuarantinedItem(
             Reason.UNREADABLE_FILE,
-            Severity.ERROR,
             "unplaced",
             problem.path,
             1,

@@ -112,7 +112,8 @@ class _Scanner:
             else:
                 yield RawDocument(line, text[position:end].encode("utf-8", "surrogateescape"))
                 position = self._skip_blank(end)
-                if array_line is not None and text[position : position + 1] == ",":
+                # Outside an array a comma is a mistake that costs nothing.
+                if text[position : position + 1] == ",":
                     position = self._skip_blank(position + 1)
         if array_line is not None:
             yield Malformed(
