@@ -222,10 +222,14 @@ class Reason(StrEnum):
 
 
 class RejectionError(Exception):
-    """Raised where an item cannot be published; a reader adds file, line and excerpt."""
+    """Raised where an item cannot be published; a reader adds file, line and excerpt.
+
+    The message names the field that `json_path` points to.
+    """
 
     def __init__(self, reason: Reason, message: str, json_path: str = "$") -> None:
-        super().__init__(message)
+        field = json_path[2:]
+        super().__init__(message if field in message else f"{field}: {message}")
         self.reason = reason
         self.json_path = json_path
 

@@ -110,9 +110,10 @@ def environment_of(environment: TraceEnvironment) -> Environment:
                 Reason.NAME_COLLISION, f"two libraries are both named {name!r}", f"{at}.libs"
             )
         libraries[name] = version
-    texts = [environment.hardware, *environment.libs, *environment.libs.values()]
-    if any("\x00" in text for text in texts):
-        raise RejectionError(Reason.NUL_CHARACTER, "environment holds a NUL character", at)
+    texts = {"hardware": [environment.hardware], "libs": [*environment.libs.values()]}
+    for field, values in texts.items():
+        if any("\x00" in text for text in values):
+            raise RejectionError(Reason.NUL_CHARACTER, "holds a NUL character", f"{at}.{field}")
     hardware = names.map_hardware(environment.hardware)
     cuda, torch = environment.libs.get("cuda"), environment.libs.get("torch")
     try:
@@ -217,7 +218,7 @@ def run_of(
     if status is None:
         raise RejectionError(
             Reason.UNKNOWN_STATUS,
-            f"status {evaluation.status!r} is none of {', '.join(names.STATUSES)}",
+            f"{evaluation.status!r} is none of {', '.join(names.STATUSES)}",
             "$.evaluation.status",
         )
     measured = _performance(evaluation.performance, status)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 import pytest
 from hypothesis import example, given
@@ -38,7 +38,7 @@ def _oracle(value: object) -> str:
     if isinstance(value, int | float):
         return _oracle_number(float(value))
     if isinstance(value, str):
-        return '"' + "".join(map(_oracle_character, _code_points(value))) + '"'
+        return '"' + "".join(map(_oracle_character, value)) + '"'
     if isinstance(value, dict):
         ordered = sorted(value, key=_code_units)
         return "{" + ",".join(f"{_oracle(name)}:{_oracle(value[name])}" for name in ordered) + "}"
@@ -58,10 +58,6 @@ def _code_units(text: str) -> list[int]:
     return units
 
 
-def _code_points(text: str) -> list[str]:
-    return list(text)
-
-
 def _oracle_character(character: str) -> str:
     short = {
         "\b": r"\b",
@@ -78,16 +74,26 @@ def _oracle_character(character: str) -> str:
     return f"\\u{point:04x}" if point < 0x20 or 0xD800 <= point <= 0xDFFF else character
 
 
+def _shortest(number: float) -> Decimal:
+    """Of the decimals with the fewest digits that read back as the number, the nearest."""
+    exact = Decimal(number)
+    with localcontext() as context:
+        context.prec = 1100
+        for places in range(18):
+            step = Decimal(1).scaleb(exact.adjusted() - places)
+            near = [exact.quantize(step, rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING)]
+            if found := [decimal for decimal in near if float(decimal) == number]:
+                return min(found, key=lambda decimal: abs(decimal - exact))
+    raise AssertionError(number)
+
+
 def _oracle_number(number: float) -> str:
     """ECMAScript Number::toString: the fewest digits that read back as the same double."""
     if number == 0:
         return "0"
     if number < 0:
         return "-" + _oracle_number(-number)
-    digits_text = next(
-        text for text in (f"{number:.{places}e}" for places in range(18)) if float(text) == number
-    )
-    _, digit_tuple, exponent = Decimal(digits_text).as_tuple()
+    _, digit_tuple, exponent = _shortest(number).as_tuple()
     digits = "".join(map(str, digit_tuple)).rstrip("0")
     assert isinstance(exponent, int)
     n = len(digit_tuple) + exponent
@@ -105,6 +111,7 @@ def _oracle_number(number: float) -> str:
 
 @given(values)
 @example({"a": 1e-05, "b": 1e16, "c": 1.0, "d": 12345678901234567})
+@example(2.0**-24)
 @example(["\ud800", "\U0001f600\ufb33", "\u2028\x7f"])
 def test_canonical_json_is_what_the_oracle_writes(value: object) -> None:
     assert canonical_json(value) == _oracle(value)
