@@ -6,7 +6,6 @@ defaults fit together: one operation, one solution, one workload, one passed tra
 
 import copy
 import json
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -219,16 +218,21 @@ def ingest(
     processes: int = 1,
     work: Path | None = None,
 ) -> Ingested:
-    """Pull and normalize a directory and read back every row it wrote."""
-    place = Path(tempfile.mkdtemp(dir=work))
-    try:
-        store = RawStore(place / "raw")
-        snapshot = pull(str(directory), revision=revision, authors=None, store=store)
-        staging = place / "staging"
-        normalized = normalize(snapshot, store, staging, known or Known(), processes=processes)
-        return Ingested(normalized, {table: rows_of(staging, table) for table in records.SCHEMAS})
-    finally:
-        shutil.rmtree(place)
+    """Pull and normalize a directory and read back every row it wrote.
+
+    What is written on the way goes under `work`, whose raw store may serve several ingestions;
+    without one it is removed.
+    """
+    if work is None:
+        with tempfile.TemporaryDirectory() as place:
+            return ingest(
+                directory, revision=revision, known=known, processes=processes, work=Path(place)
+            )
+    store = RawStore(work / "raw")
+    snapshot = pull(str(directory), revision=revision, authors=None, store=store)
+    staging = Path(tempfile.mkdtemp(dir=work, prefix="staging-"))
+    normalized = normalize(snapshot, store, staging, known or Known(), processes=processes)
+    return Ingested(normalized, {table: rows_of(staging, table) for table in records.SCHEMAS})
 
 
 def rows_of(staging: Path, table: str) -> list[Json]:
@@ -236,7 +240,7 @@ def rows_of(staging: Path, table: str) -> list[Json]:
     return [
         row
         for part in sorted((staging / table).glob("*.parquet"))
-        for row in pq.read_table(part).to_pylist()
+        for row in pq.ParquetFile(part).read(use_threads=False).to_pylist()
     ]
 
 

@@ -18,6 +18,7 @@ _DOCUMENT_FIELDS = {
     ("Metadata", "name"): "name",
     ("Metadata", "title"): "name",
     ("Metadata", "authors"): "author",
+    ("Author", "name"): "author",
     ("SoftwareProject", "name"): "author",
     ("SoftwareProject", "repository"): "author",
     ("SourceContent", "file_name"): "sources.path",

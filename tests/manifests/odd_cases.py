@@ -65,10 +65,9 @@ def load_odd_cases(golden: Path) -> tuple[str, list[OddCase]]:
     return content["revision"], cases
 
 
-def ingest_case(case: OddCase, revision: str, directory: Path) -> Ingested:
-    """Write a case's files and ingest them."""
-    write_files(directory, case.files)
-    return ingest(directory, revision=revision, work=directory.parent)
+def ingest_case(case: OddCase, revision: str, directory: Path, work: Path) -> Ingested:
+    """Write a case's files and ingest them; `work` is as in `ingest`."""
+    return ingest(write_files(directory, case.files), revision=revision, work=work)
 
 
 def difference(case: OddCase, ours: Ingested) -> Difference:

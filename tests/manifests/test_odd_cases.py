@@ -57,7 +57,7 @@ def ingested(
     root = tmp_path_factory.mktemp("odd")
     revision, cases = load_odd_cases(golden)
     return {
-        case.name: (case, ingest_case(case, revision, root / str(number) / "dataset"))
+        case.name: (case, ingest_case(case, revision, root / "cases" / str(number), root))
         for number, case in enumerate(cases)
     }
 
