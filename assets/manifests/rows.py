@@ -19,6 +19,7 @@ from assets.manifests.kinds import Manifest
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem
 from assets.manifests.runs import Environment, Run
+from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 from assets.traces.documents import Evaluation, Trace
 
@@ -340,6 +341,12 @@ def add_run(
             "sample_count": None,
             "uncertainty_low_ns": None,
             "uncertainty_high_ns": None,
+            "evidence_level": evidence_level(
+                source_available=implementation.source_available,
+                has_raw_evidence=run.log_digest is not None,
+                # What could not be identified is in quarantine.
+                identity_complete=True,
+            ),
             "has_raw_evidence": run.log_digest is not None,
             "source_native": True,
             "source": "flashinfer-bench",
