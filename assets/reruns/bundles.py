@@ -1,0 +1,494 @@
+"""Job bundles written, result bundles read: the typed, checked ends of the way to a GPU and back.
+
+The formats are plain directories (`bundle.json`, `result.json` and what they list by digest).
+Nothing here runs a solution, and nothing here needs torch. What a result means for a published
+run is decided elsewhere.
+"""
+
+import json
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from assets.reruns.worker.codes import REASONS, State, Status
+from assets.reruns.worker.job import (
+    JOB_SCHEMA,
+    BundleRefused,
+    JobBundle,
+    Protocol,
+    bundle_id_of,
+    canonical_json,
+    digest_bytes,
+    digest_file,
+    load_bundle,
+    safe_relative_path,
+)
+from assets.reruns.worker.results import RESULT_SCHEMA
+from assets.reruns.worker.statistics import median
+
+MAX_RESULT_JSON_BYTES = 64 * 1024 * 1024
+MAX_RESULT_FILE_BYTES = 4 * 1024**3
+DEFAULT_SEED_COUNT = 3
+
+Document = Mapping[str, Any] | bytes
+
+
+class BundleError(Exception):
+    """A bundle is not what it should be; the message names the path and what is wrong."""
+
+
+@dataclass(frozen=True)
+class BundleItem:
+    """One measurement to put into a job bundle.
+
+    Documents are given parsed, or as the bytes to be kept. `tensors` maps each tensor file's
+    name, as the workload spells it, to the file. `reproduces` is a published run's digest.
+    """
+
+    item_id: str
+    definition: Document
+    workload: Document
+    solution: Document
+    tensors: Mapping[str, Path] = field(default_factory=dict)
+    reproduces: str | None = None
+
+
+class BundleLimits(BaseModel):
+    """Bounds of one run: seconds and bytes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    deadline_s: float = Field(default=3600.0, gt=0)
+    per_run_timeout_s: float = Field(default=300.0, gt=0)
+    max_log_bytes: int = Field(default=65536, gt=0)
+    memory_bytes: int | None = None
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
+
+
+class Reason(_Model):
+    """A reason code of `worker/codes.py` with its sentence."""
+
+    code: str
+    text: str
+
+
+class Statistics(_Model):
+    """Summary of one series of calls; every time in nanoseconds."""
+
+    samples: int = Field(gt=0)
+    median: int = Field(ge=0)
+    p05: int
+    p95: int
+    mad: int
+    minimum: int
+    maximum: int
+    mean: int
+    confidence95: tuple[int, int]
+    round_medians: tuple[int, ...]
+
+
+class Tolerance(_Model):
+    """The bound that was applied, and where it came from."""
+
+    absolute: float
+    relative: float
+    matched_ratio: float
+    source: str
+
+
+class OutputComparison(_Model):
+    """How one output compares with the reference."""
+
+    name: str
+    max_absolute_error: float
+    max_relative_error: float
+    matched_ratio: float
+    nan_output: int
+    nan_reference: int
+    nan_both: int
+    infinity_mismatch: int
+    tolerance: Tolerance
+
+
+class Correctness(_Model):
+    """The worst comparison of all kept calls."""
+
+    max_absolute_error: float
+    max_relative_error: float
+    matched_ratio: float
+    outputs: tuple[OutputComparison, ...]
+
+
+class CallConvention(_Model):
+    """How the entry point was called, and what decided that."""
+
+    style: Literal["returns", "destination"]
+    arguments: Literal["positional", "keyword"]
+    decided_by: Literal["field", "signature", "default"]
+    detail: str
+
+
+class Roofline(_Model):
+    """Least bytes, operations and time of the problem on this device."""
+
+    bytes: int
+    flops: int | None
+    floor_ns: int | None
+    how: str
+
+
+class ItemOutcome(_Model):
+    """What came of one item."""
+
+    item_id: str
+    status: Status
+    reasons: tuple[Reason, ...]
+    notes: tuple[Reason, ...]
+    reproduces: str | None
+    definition_digest: str
+    workload_digest: str
+    solution_digest: str
+    statistics: Statistics | None
+    wall_statistics: Statistics | None
+    reference_statistics: Statistics | None
+    outside_ns_per_call: int | None
+    speedup: float | None
+    correctness: Correctness | None
+    call_convention: CallConvention | None
+    roofline: Roofline | None
+    isolation: dict[str, str] | None
+    log: str
+
+
+class Calibration(_Model):
+    """The machine before and after; only a clean one makes evidence."""
+
+    before: dict[str, float] | None
+    after: dict[str, float] | None
+    drift: dict[str, float] | None
+    clean: bool
+    reasons: tuple[Reason, ...]
+
+
+class FileEntry(_Model):
+    """A file of a bundle."""
+
+    digest: str
+    size_bytes: int
+
+
+class ResultDocument(_Model):
+    """`result.json`."""
+
+    schema_: Literal["kernelindex-result-bundle/1"] = Field(alias="schema")
+    bundle_id: str
+    nonce: str
+    worker_version: str
+    protocol: dict[str, Any]
+    seeds: tuple[int, ...]
+    started_at: datetime
+    finished_at: datetime
+    state: State
+    error: str | None
+    device: dict[str, Any]
+    may_become_verified: bool
+    calibration: Calibration
+    items: tuple[ItemOutcome, ...]
+    files: dict[str, FileEntry]
+
+
+class Sample(_Model):
+    """One line of samples.jsonl: one timed call, in nanoseconds."""
+
+    item_id: str
+    subject: Literal["candidate", "reference"]
+    mode: Literal["device", "wall"]
+    round: int
+    index: int
+    seed: int
+    device_ns: int
+    wall_ns: int | None
+
+
+@dataclass(frozen=True)
+class ResultBundle:
+    """A result bundle whose every file was checked."""
+
+    root: Path
+    result: ResultDocument
+    environment: dict[str, Any]
+    samples: tuple[Sample, ...]
+    traces: tuple[dict[str, Any], ...]
+
+    def log_of(self, item: ItemOutcome) -> str:
+        """The log text of one item."""
+        return (self.root / item.log).read_text(encoding="utf-8")
+
+
+def write_bundle(
+    folder: Path,
+    items: Sequence[BundleItem],
+    *,
+    reason: str,
+    protocol: Protocol | None = None,
+    limits: BundleLimits | None = None,
+    seeds: Sequence[int] | None = None,
+    nonce: str | None = None,
+    created_at: datetime | None = None,
+) -> JobBundle:
+    """Write a job bundle that appears at `folder` by one rename, and read it back checked.
+
+    Nonce, seeds and time are made fresh unless given. Raises `BundleError` when the worker would
+    refuse what was asked for, `OSError` when files cannot be read or written.
+    """
+    if folder.exists():
+        raise BundleError(f"{folder} already exists; choose a new folder for the bundle")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        entries = [_write_item(staging, item) for item in items]
+        document: dict[str, Any] = {
+            "schema": JOB_SCHEMA,
+            "nonce": nonce or secrets.token_hex(16),
+            "created_at": _timestamp(created_at or datetime.now(UTC)),
+            "reason": reason,
+            "protocol": (protocol or Protocol()).document(),
+            "limits": (limits or BundleLimits()).model_dump(),
+            "seeds": list(seeds) if seeds is not None else _fresh_seeds(),
+            "items": entries,
+            "files": _listing(staging),
+        }
+        document["bundle_id"] = bundle_id_of(document)
+        (staging / "bundle.json").write_bytes(canonical_json(document) + b"\n")
+        load_bundle(staging)
+        staging.chmod(0o755)
+        staging.rename(folder)
+    except BundleRefused as error:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise BundleError(str(error)) from error
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return load_bundle(folder)
+
+
+def read_bundle(folder: Path) -> JobBundle:
+    """Read a job bundle with the worker's own checks; raises `BundleError`."""
+    try:
+        return load_bundle(folder)
+    except BundleRefused as error:
+        raise BundleError(f"{folder}: {error}") from error
+
+
+def read_result(folder: Path, bundle: JobBundle) -> ResultBundle:
+    """Read a result bundle and check that it answers this job bundle, whole and unchanged.
+
+    Checked: schema, bundle id, nonce, protocol and seeds; every file's path, size and digest, and
+    that no other file is there; one outcome per item, with the digests that were asked for; known
+    reason codes; that passed items have statistics, and that these follow from the raw samples;
+    that a CPU run does not claim it could be verified. Raises `BundleError`.
+    """
+    manifest = folder / "result.json"
+    if manifest.is_symlink() or not manifest.is_file():
+        raise BundleError(f"{folder}: there is no result.json")
+    if manifest.stat().st_size > MAX_RESULT_JSON_BYTES:
+        raise BundleError(f"{manifest} is larger than {MAX_RESULT_JSON_BYTES} bytes")
+    try:
+        result = ResultDocument.model_validate_json(manifest.read_bytes())
+    except ValidationError as error:
+        raise BundleError(f"{manifest} is no {RESULT_SCHEMA}: {error}") from error
+    _check_answers(manifest, result, bundle)
+    _check_result_files(folder, result)
+    samples = tuple(_lines(folder / "samples.jsonl", Sample))
+    _check_items(manifest, result, bundle, samples)
+    return ResultBundle(
+        root=folder,
+        result=result,
+        environment=_object(folder / "environment.json"),
+        samples=samples,
+        traces=tuple(_objects(folder / "traces.jsonl")),
+    )
+
+
+def _write_item(staging: Path, item: BundleItem) -> dict[str, Any]:
+    entry: dict[str, Any] = {"item_id": item.item_id, "reproduces": item.reproduces}
+    for kind in ("definition", "workload", "solution"):
+        document = getattr(item, kind)
+        content = document if isinstance(document, bytes) else canonical_json(document)
+        digest = digest_bytes(content)
+        path = f"{kind}s/{digest.removeprefix('sha256:')[:32]}.json"
+        _write_once(staging / path, content)
+        entry[kind] = {"path": path, "digest": digest}
+    entry["tensors"] = []
+    for name, source in sorted(item.tensors.items()):
+        digest = digest_file(source)
+        path = f"tensors/{digest.removeprefix('sha256:')[:32]}.safetensors"
+        target = staging / path
+        if not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, target)
+        entry["tensors"].append({"path": path, "digest": digest, "name": name})
+    return entry
+
+
+def _write_once(path: Path, content: bytes) -> None:
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        path.write_bytes(content)
+
+
+def _listing(root: Path) -> dict[str, dict[str, Any]]:
+    return {
+        path.relative_to(root).as_posix(): {
+            "digest": digest_file(path),
+            "size_bytes": path.stat().st_size,
+        }
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _fresh_seeds() -> list[int]:
+    return [secrets.randbelow(2**62) for _ in range(DEFAULT_SEED_COUNT)]
+
+
+def _timestamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _check_answers(manifest: Path, result: ResultDocument, bundle: JobBundle) -> None:
+    for name, found, expected in (
+        ("bundle_id", result.bundle_id, bundle.bundle_id),
+        ("nonce", result.nonce, bundle.nonce),
+        ("protocol", result.protocol, bundle.protocol.document()),
+        ("seeds", result.seeds, bundle.seeds),
+    ):
+        if found != expected:
+            raise BundleError(f"{manifest}: {name} is {found!r}; the job bundle has {expected!r}")
+    on_gpu = result.device.get("kind") == "cuda"
+    if result.may_become_verified and not (on_gpu and result.calibration.clean):
+        raise BundleError(f"{manifest}: only a clean run on a GPU may become verified")
+    if result.finished_at < result.started_at:
+        raise BundleError(f"{manifest}: finished_at is before started_at")
+
+
+def _check_result_files(folder: Path, result: ResultDocument) -> None:
+    required = {"samples.jsonl", "traces.jsonl", "environment.json"}
+    required |= {item.log for item in result.items}
+    for path in sorted(required - set(result.files)):
+        raise BundleError(f"{folder}: result.json does not list {path}")
+    found = set()
+    for place in folder.rglob("*"):
+        relative = place.relative_to(folder).as_posix()
+        if place.is_symlink():
+            raise BundleError(f"{folder}/{relative} is a link; a result holds plain files only")
+        if place.is_file() and relative != "result.json":
+            found.add(relative)
+    for path in sorted(found - set(result.files)):
+        raise BundleError(f"{folder}/{path} is not listed in result.json")
+    for path, entry in result.files.items():
+        try:
+            safe_relative_path(path)
+        except BundleRefused as error:
+            raise BundleError(f"{folder}: {error}") from error
+        if path not in found:
+            raise BundleError(f"{folder}/{path} is listed in result.json but is not there")
+        size = (folder / path).stat().st_size
+        if size != entry.size_bytes or size > MAX_RESULT_FILE_BYTES:
+            raise BundleError(f"{folder}/{path} has {size} bytes, not {entry.size_bytes}")
+        if digest_file(folder / path) != entry.digest:
+            raise BundleError(f"{folder}/{path} does not have the digest in result.json")
+
+
+def _check_items(
+    manifest: Path, result: ResultDocument, bundle: JobBundle, samples: Sequence[Sample]
+) -> None:
+    asked = {item.item_id: item for item in bundle.items}
+    answered = [item.item_id for item in result.items]
+    if sorted(answered) != sorted(asked):
+        missing, extra = sorted(set(asked) - set(answered)), sorted(set(answered) - set(asked))
+        raise BundleError(f"{manifest}: items missing {missing}, not asked for {extra}")
+    if {sample.item_id for sample in samples} - set(asked):
+        raise BundleError(f"{manifest}: samples.jsonl names items that were not asked for")
+    for outcome in result.items:
+        item = asked[outcome.item_id]
+        digests = (outcome.definition_digest, outcome.workload_digest, outcome.solution_digest)
+        if digests != (item.definition.digest, item.workload.digest, item.solution.digest):
+            raise BundleError(f"{manifest}: {item.item_id} answers other documents than asked for")
+        if outcome.reproduces != item.reproduces:
+            raise BundleError(f"{manifest}: {item.item_id} reproduces another run than asked for")
+        unknown = {entry.code for entry in outcome.reasons + outcome.notes} - set(REASONS)
+        if unknown:
+            raise BundleError(f"{manifest}: {item.item_id} has unknown reasons {sorted(unknown)}")
+        if outcome.status is Status.PASSED and result.state is not State.INFRASTRUCTURE_ERROR:
+            _check_statistics(manifest, outcome, samples)
+        if outcome.status is not Status.PASSED and not outcome.reasons:
+            raise BundleError(f"{manifest}: {item.item_id} is {outcome.status.value} for no reason")
+
+
+def _check_statistics(manifest: Path, outcome: ItemOutcome, samples: Sequence[Sample]) -> None:
+    if outcome.correctness is None:
+        raise BundleError(f"{manifest}: {outcome.item_id} passed without a comparison")
+    series = (
+        ("statistics", outcome.statistics, "candidate", "device"),
+        ("wall_statistics", outcome.wall_statistics, "candidate", "wall"),
+        ("reference_statistics", outcome.reference_statistics, "reference", "device"),
+    )
+    for name, statistics, subject, mode in series:
+        values = [
+            sample.device_ns if mode == "device" else sample.wall_ns or 0
+            for sample in samples
+            if (sample.item_id, sample.subject, sample.mode) == (outcome.item_id, subject, mode)
+        ]
+        if statistics is None:
+            raise BundleError(f"{manifest}: {outcome.item_id} passed without {name}")
+        found = (len(values), median(values) if values else None)
+        if found != (statistics.samples, statistics.median):
+            raise BundleError(
+                f"{manifest}: {outcome.item_id}: {name} says {statistics.samples} samples with "
+                f"median {statistics.median}; samples.jsonl gives {found[0]} and {found[1]}"
+            )
+
+
+def _lines(path: Path, model: type[Sample]) -> list[Sample]:
+    found = []
+    with path.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                found.append(model.model_validate_json(line))
+            except ValidationError as error:
+                raise BundleError(f"{path}:{number}: {error}") from error
+    return found
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BundleError(f"{path} is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise BundleError(f"{path} is not an object")
+    return document
+
+
+def _objects(path: Path) -> list[dict[str, Any]]:
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            document = json.loads(line)
+        except ValueError as error:
+            raise BundleError(f"{path}:{number} is not JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise BundleError(f"{path}:{number} is not an object")
+        found.append(document)
+    return found

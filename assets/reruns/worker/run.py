@@ -1,0 +1,420 @@
+"""Run one job bundle from start to result: build, lock the GPU, calibrate, measure, write.
+
+This process never imports torch and never runs code of the bundle; see `nursery.py`.
+"""
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import calibration as calibrations
+from . import nvml, results
+from .codes import ExitCode, State, Status, reason
+from .convention import infer_convention
+from .documents import (
+    DocumentError,
+    problem_of,
+    reference_source,
+    size_bytes,
+    solution_of,
+)
+from .isolation import become_supervisor, clean_environment
+from .job import Item, JobBundle
+from .lock import gpu_lock
+from .processes import Child, ChildFailed, ChildRefused, Nursery, Stop, Stopped
+from .roofline import product_named, roofline
+from .session import (
+    Build,
+    Candidate,
+    Group,
+    Session,
+    Subject,
+    Surroundings,
+    mark_stopped,
+)
+from .statistics import median
+from .tolerance import NOT_COMPARABLE, tolerance_rule
+from .verdict import reason_of_failure, status_for
+
+SUPPORTED_LANGUAGES = ("python", "triton", "cuda")
+_BUILD_FILE_BYTES = 4 << 30
+_SPARE_FILE_BYTES = 1 << 30
+_CALIBRATION_TIMEOUT_S = 180.0
+_COOL_DOWN_S = 1.0
+
+
+@dataclass
+class Machine:
+    """The device of this run and what was read about it."""
+
+    kind: str
+    visible: str | None
+    lock_name: str
+    library: nvml.Nvml | None = None
+    handle: Any = None
+    uuid: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    software: dict[str, str] = field(default_factory=dict)
+    other_processes: int = 0
+    telemetry: list[dict[str, Any]] = field(default_factory=list)
+
+    def observe(self) -> None:
+        """Read clocks, power, temperature and throttle reasons once."""
+        if self.library is not None and self.handle is not None:
+            self.telemetry.append({"at": results.now(), **self.library.state(self.handle)})
+
+
+@dataclass
+class Progress:
+    """What a run has found so far; the result bundle is written from this."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    groups: dict[str, Group] = field(default_factory=dict)
+    referees: dict[str, Subject] = field(default_factory=dict)
+    before: dict[str, float] | None = None
+    after: dict[str, float] | None = None
+
+
+def open_machine(gpu: str) -> Machine:
+    """The device named on the command line; raises `LookupError` when it is not there."""
+    if gpu == "cpu":
+        return Machine("cpu", None, "cpu")
+    library = nvml.open_nvml()
+    choice = nvml.choose_gpu(int(gpu), os.environ, library)
+    machine = Machine("cuda", choice.visible, choice.uuid or f"index-{choice.visible}")
+    if library is not None:
+        machine.library, machine.handle = library, library.handle(choice.visible)
+        machine.uuid = choice.uuid
+        machine.facts = library.facts(machine.handle) if machine.handle is not None else {}
+        if machine.handle is not None:
+            machine.other_processes = library.processes(machine.handle)
+    return machine
+
+
+def run_bundle(
+    bundle: JobBundle,
+    out: Path,
+    machine: Machine,
+    lock_folder: Path,
+    stop: Stop,
+    emit: Callable[..., None],
+) -> int:
+    """Run the bundle and write its result to `out`; returns the exit code.
+
+    Raises `lock.GpuBusy` when another worker holds the GPU, before anything was measured.
+    """
+    started_at = results.now()
+    emit("started", bundle_id=bundle.bundle_id, items=len(bundle.items), device=machine.kind)
+    become_supervisor()
+    progress = Progress()
+    scratch = Path(tempfile.mkdtemp(prefix="kernelindex-rerun-"))
+    state, error = State.COMPLETE, None
+    stopped: Stopped | None = None
+    try:
+        try:
+            prepare(bundle, progress, scratch)
+            environment = clean_environment(os.environ, scratch, machine.visible)
+            nursery = Nursery(environment, scratch, scratch / "nursery.log", stop)
+            try:
+                _measure(bundle, progress, machine, lock_folder, scratch, nursery, stop, emit)
+            finally:
+                nursery.close()
+        except Stopped as caught:
+            stopped = caught
+            state = State.CANCELLED if caught.signal_number else State.DEADLINE
+            mark_stopped(progress.candidates, caught)
+        except ChildFailed as caught:
+            state, error = State.INFRASTRUCTURE_ERROR, str(caught)
+            for candidate in progress.candidates:
+                if not candidate.measured and status_for(candidate.reasons) is Status.PASSED:
+                    candidate.fail(reason("WORKER_FAILED", str(caught)[:500]))
+        signal_number = stopped.signal_number if stopped is not None else 0
+        finished = [
+            candidate
+            for candidate in progress.candidates
+            if status_for(candidate.reasons) is not Status.CANCELLED
+        ]
+        if not signal_number or finished:
+            _write(bundle, out, progress, machine, scratch, state, started_at, error)
+        emit("finished", state=state.value, result=str(out))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if signal_number:
+        return 128 + signal_number
+    return (
+        ExitCode.INFRASTRUCTURE
+        if state is State.INFRASTRUCTURE_ERROR
+        else (ExitCode.RESULT_WRITTEN)
+    )
+
+
+def prepare(bundle: JobBundle, progress: Progress, scratch: Path) -> None:
+    """Read every item's documents and sort the items into groups."""
+    logs = scratch / "logs"
+    logs.mkdir()
+    for item in bundle.items:
+        candidate = Candidate(item, None, None, logs / f"{item.item_id}.txt")
+        progress.candidates.append(candidate)
+        try:
+            group = _group(bundle, item, progress.groups)
+            group.candidates.append(candidate)
+            candidate.solution = solution_of(bundle.read_document(item.solution))
+            if candidate.solution.language not in SUPPORTED_LANGUAGES:
+                language = candidate.solution.language
+                raise DocumentError("UNSUPPORTED_LANGUAGE", f"The language is {language!r}.")
+            candidate.convention = infer_convention(
+                candidate.solution,
+                [spec.name for spec in group.problem.inputs],
+                [spec.name for spec in group.problem.outputs],
+            )
+        except DocumentError as error:
+            candidate.fail(reason(error.code, error.detail))
+
+
+def _group(bundle: JobBundle, item: Item, groups: dict[str, Group]) -> Group:
+    tensors = {tensor.name: str(bundle.root / tensor.path) for tensor in item.tensors}
+    key = " ".join(
+        [item.definition.digest, item.workload.digest, *(t.digest for t in item.tensors)]
+    )
+    if key not in groups:
+        definition = bundle.read_document(item.definition)
+        workload = bundle.read_document(item.workload)
+        problem = problem_of(definition, workload, tensors)
+        if problem.op_type.split("_")[0] in NOT_COMPARABLE:
+            raise DocumentError("UNSUPPORTED_COMPARISON", f"The family is {problem.op_type}.")
+        groups[key] = Group(
+            problem=problem,
+            reference=reference_source(definition),
+            rule=tolerance_rule(problem.op_type, workload),
+            roofline=roofline(problem, None, 0),
+            candidates=[],
+            builds={},
+        )
+    return groups[key]
+
+
+def _measure(
+    bundle: JobBundle,
+    progress: Progress,
+    machine: Machine,
+    lock_folder: Path,
+    scratch: Path,
+    nursery: Nursery,
+    stop: Stop,
+    emit: Callable[..., None],
+) -> None:
+    settings = {
+        "device": machine.kind,
+        "flush_factor": bundle.protocol.flush_factor,
+        "launch_runway_us": bundle.protocol.launch_runway_us,
+    }
+    builds = _build_all(bundle, progress, nursery, scratch, settings)
+    with gpu_lock(lock_folder, machine.lock_name):
+        progress.before = _calibrate(nursery, scratch, settings, machine)
+        emit("calibrated", when="before", values=progress.before)
+        product = product_named(str(machine.facts.get("name", "")))
+        for key, whole in progress.groups.items():
+            whole.roofline = roofline(whole.problem, product, int(machine.facts["l2_bytes"]))
+            whole.builds = builds
+            largest = sum(size_bytes(spec.shape, spec.dtype) for spec in whole.problem.outputs)
+            around = Surroundings(
+                nursery=nursery,
+                scratch=scratch,
+                protocol=bundle.protocol,
+                limits=bundle.limits,
+                seeds=bundle.seeds,
+                settings={**settings, "file_bytes": 2 * largest + _SPARE_FILE_BYTES},
+                emit=emit,
+                observe=machine.observe,
+            )
+            for part in _portions(whole, bundle.protocol.candidates_at_once):
+                session = Session(around, part)
+                try:
+                    session.measure()
+                finally:
+                    if session.referee is not None:
+                        for candidate in part.candidates:
+                            progress.referees[candidate.item.item_id] = session.referee
+                    _report(part, key, stop, emit)
+        if machine.kind == "cuda":
+            time.sleep(_COOL_DOWN_S)
+        progress.after = _calibrate(nursery, scratch, settings, machine)
+        emit("calibrated", when="after", values=progress.after)
+
+
+def _portions(group: Group, size: int) -> Iterator[Group]:
+    """The group in parts that fit on the device together, each measured with the reference."""
+    for start in range(0, len(group.candidates), size):
+        part = group.candidates[start : start + size]
+        yield Group(group.problem, group.reference, group.rule, group.roofline, part, group.builds)
+
+
+def _report(group: Group, key: str, stop: Stop, emit: Callable[..., None]) -> None:
+    for candidate in group.candidates:
+        status = status_for(candidate.reasons)
+        if status is Status.PASSED and not candidate.measured:
+            continue  # stopped in the middle
+        values = candidate.subject.series.device_values() if candidate.subject else []
+        emit(
+            "item_finished",
+            item_id=candidate.item.item_id,
+            status=status.value,
+            median_ns=median(values) if candidate.measured and values else None,
+            reasons=[entry["code"] for entry in candidate.reasons],
+        )
+
+
+def _calibrate(
+    nursery: Nursery, scratch: Path, settings: dict[str, Any], machine: Machine
+) -> dict[str, float] | None:
+    """Measure the machine; on the first time also learn what device this is.
+
+    Raises `ChildFailed` when the device cannot be used at all.
+    """
+    machine.observe()
+    with _child(nursery, scratch, settings, "calibration") as child:
+        answer = child.ask("calibrate", _CALIBRATION_TIMEOUT_S).values
+    machine.observe()
+    facts = dict(answer["device"])
+    seen = str(facts.pop("uuid", ""))
+    machine.software = answer["software"]
+    machine.facts = {**facts, **machine.facts}
+    if seen and machine.uuid and seen not in machine.uuid:
+        machine.facts["mismatch"] = "the measured GPU is not the locked one"
+    return {name: float(value) for name, value in answer["values"].items()}
+
+
+def _build_all(
+    bundle: JobBundle,
+    progress: Progress,
+    nursery: Nursery,
+    scratch: Path,
+    settings: dict[str, Any],
+) -> dict[str, Build]:
+    """Compile every cuda solution once, several at a time, before the GPU is locked."""
+    waiting: dict[str, list[Candidate]] = {}
+    for candidate in progress.candidates:
+        if candidate.solution and candidate.solution.language == "cuda" and not candidate.reasons:
+            waiting.setdefault(candidate.item.solution.digest, []).append(candidate)
+    builds: dict[str, Build] = {}
+    digests = list(waiting)
+    at_once = max(1, (os.cpu_count() or 1) // 4)
+    for start in range(0, len(digests), at_once):
+        running: dict[str, Child] = {}
+        for number, digest in enumerate(digests[start : start + at_once], start):
+            solution = waiting[digest][0].solution
+            folder = scratch / f"build-{number}"
+            folder.mkdir(mode=0o700)
+            running[digest] = nursery.start(
+                waiting[digest][0].log,
+                {**settings, "folder": str(folder), "file_bytes": _BUILD_FILE_BYTES},
+            )
+            running[digest].send("build", solution=vars(solution))
+        for digest, child in running.items():
+            try:
+                values = child.receive(bundle.limits.per_run_timeout_s).values
+                builds[digest] = Build(values["module"], values["library"])
+            except ChildFailed as error:
+                for candidate in waiting[digest]:
+                    if isinstance(error, ChildRefused):
+                        with candidate.log.open("a", encoding="utf-8") as log:
+                            log.write(error.detail + "\n")
+                    candidate.fail(reason_of_failure(error))
+            finally:
+                child.close()
+    return builds
+
+
+@contextmanager
+def _child(nursery: Nursery, scratch: Path, settings: dict[str, Any], name: str) -> Iterator[Child]:
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=scratch))
+    child = nursery.start(
+        folder / "log.txt", {**settings, "folder": str(folder), "file_bytes": _SPARE_FILE_BYTES}
+    )
+    try:
+        yield child
+    finally:
+        child.close()
+
+
+def _write(
+    bundle: JobBundle,
+    out: Path,
+    progress: Progress,
+    machine: Machine,
+    scratch: Path,
+    state: State,
+    started_at: str,
+    error: str | None,
+) -> None:
+    facts = {"kind": machine.kind, **machine.facts}
+    calibration = calibrations.judge(
+        progress.before,
+        progress.after,
+        product_named(str(facts.get("name", ""))),
+        machine.kind == "cpu",
+        machine.telemetry,
+        machine.other_processes,
+    )
+    if "mismatch" in facts:
+        found = [*calibration.reasons, reason("GPU_MISMATCH")]
+        calibration = calibrations.Calibration(
+            calibration.before, calibration.after, calibration.drift, False, found
+        )
+    environment = {
+        "device": facts,
+        "software": machine.software,
+        "operating_system": f"{platform.system()} {platform.release()}",
+        "kernel_version": platform.version(),
+        "cpu": {"cores": os.cpu_count(), "architecture": platform.machine()},
+        "telemetry": machine.telemetry,
+        "cpu_fallback": machine.kind == "cpu",
+    }
+    homes = [(str(scratch), "<scratch>"), (str(bundle.root), "<bundle>"), (str(Path.home()), "~")]
+
+    def scrub(text: str) -> str:
+        for place, shown in homes:
+            text = text.replace(place, shown) if len(place) > 1 else text
+        return text
+
+    group_of = {
+        candidate.item.item_id: group
+        for group in progress.groups.values()
+        for candidate in group.candidates
+    }
+    items = [
+        results.item_result(
+            bundle,
+            candidate,
+            group_of.get(candidate.item.item_id),
+            progress.referees.get(candidate.item.item_id),
+            environment,
+            scrub,
+        )
+        for candidate in progress.candidates
+    ]
+    results.write_result(
+        out,
+        bundle,
+        state,
+        started_at,
+        items,
+        _reference_rows(progress),
+        environment,
+        calibration,
+        scrub(error) if error else None,
+    )
+
+
+def _reference_rows(progress: Progress) -> Iterator[dict[str, Any]]:
+    """The reference's samples, once for each candidate that was measured beside it."""
+    for item_id, referee in progress.referees.items():
+        for row in referee.rows:
+            yield {"item_id": item_id, **row}
