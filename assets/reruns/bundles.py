@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from assets.reruns.result_documents import ItemOutcome, ResultDocument, Sample
 from assets.reruns.worker.codes import REASONS, State, Status
 from assets.reruns.worker.job import (
     JOB_SCHEMA,
@@ -48,7 +49,8 @@ class BundleError(Exception):
 class BundleItem:
     """One measurement to put into a job bundle.
 
-    Documents are given parsed, or as the bytes to be kept. `tensors` maps each tensor file's
+    Documents are given parsed, with their keys in their own order, or as the bytes to be kept.
+    `tensors` maps each tensor file's
     name, as the workload spells it, to the file. `reproduces` is a published run's digest.
     """
 
@@ -69,155 +71,6 @@ class BundleLimits(BaseModel):
     per_run_timeout_s: float = Field(default=300.0, gt=0)
     max_log_bytes: int = Field(default=65536, gt=0)
     memory_bytes: int | None = None
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
-
-
-class Reason(_Model):
-    """A reason code of `worker/codes.py` with its sentence."""
-
-    code: str
-    text: str
-
-
-class Statistics(_Model):
-    """Summary of one series of calls; every time in nanoseconds."""
-
-    samples: int = Field(gt=0)
-    median: int = Field(ge=0)
-    p05: int
-    p95: int
-    mad: int
-    minimum: int
-    maximum: int
-    mean: int
-    confidence95: tuple[int, int]
-    round_medians: tuple[int, ...]
-
-
-class Tolerance(_Model):
-    """The bound that was applied, and where it came from."""
-
-    absolute: float
-    relative: float
-    matched_ratio: float
-    source: str
-
-
-class OutputComparison(_Model):
-    """How one output compares with the reference."""
-
-    name: str
-    max_absolute_error: float
-    max_relative_error: float
-    matched_ratio: float
-    nan_output: int
-    nan_reference: int
-    nan_both: int
-    infinity_mismatch: int
-    tolerance: Tolerance
-
-
-class Correctness(_Model):
-    """The worst comparison of all kept calls."""
-
-    max_absolute_error: float
-    max_relative_error: float
-    matched_ratio: float
-    outputs: tuple[OutputComparison, ...]
-
-
-class CallConvention(_Model):
-    """How the entry point was called, and what decided that."""
-
-    style: Literal["returns", "destination"]
-    arguments: Literal["positional", "keyword"]
-    decided_by: Literal["field", "signature", "default"]
-    detail: str
-
-
-class Roofline(_Model):
-    """Least bytes, operations and time of the problem on this device."""
-
-    bytes: int
-    flops: int | None
-    floor_ns: int | None
-    how: str
-
-
-class ItemOutcome(_Model):
-    """What came of one item."""
-
-    item_id: str
-    status: Status
-    reasons: tuple[Reason, ...]
-    notes: tuple[Reason, ...]
-    reproduces: str | None
-    definition_digest: str
-    workload_digest: str
-    solution_digest: str
-    statistics: Statistics | None
-    wall_statistics: Statistics | None
-    reference_statistics: Statistics | None
-    outside_ns_per_call: int | None
-    speedup: float | None
-    correctness: Correctness | None
-    call_convention: CallConvention | None
-    roofline: Roofline | None
-    isolation: dict[str, str] | None
-    log: str
-
-
-class Calibration(_Model):
-    """The machine before and after; only a clean one makes evidence."""
-
-    before: dict[str, float] | None
-    after: dict[str, float] | None
-    drift: dict[str, float] | None
-    clean: bool
-    reasons: tuple[Reason, ...]
-
-
-class FileEntry(_Model):
-    """A file of a bundle."""
-
-    digest: str
-    size_bytes: int
-
-
-class ResultDocument(_Model):
-    """`result.json`."""
-
-    schema_: Literal["kernelindex-result-bundle/1"] = Field(alias="schema")
-    bundle_id: str
-    nonce: str
-    worker_version: str
-    protocol: dict[str, Any]
-    seeds: tuple[int, ...]
-    started_at: datetime
-    finished_at: datetime
-    state: State
-    error: str | None
-    device: dict[str, Any]
-    may_become_verified: bool
-    calibration: Calibration
-    items: tuple[ItemOutcome, ...]
-    files: dict[str, FileEntry]
-
-
-class Sample(_Model):
-    """One line of samples.jsonl: one timed call, in nanoseconds."""
-
-    item_id: str
-    subject: Literal["candidate", "reference"]
-    mode: Literal["device", "wall"]
-    round: int
-    index: int
-    seed: int
-    device_ns: int
-    wall_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -324,7 +177,7 @@ def _write_item(staging: Path, item: BundleItem) -> dict[str, Any]:
     entry: dict[str, Any] = {"item_id": item.item_id, "reproduces": item.reproduces}
     for kind in ("definition", "workload", "solution"):
         document = getattr(item, kind)
-        content = document if isinstance(document, bytes) else canonical_json(document)
+        content = document if isinstance(document, bytes) else _in_own_order(document)
         digest = digest_bytes(content)
         path = f"{kind}s/{digest.removeprefix('sha256:')[:32]}.json"
         _write_once(staging / path, content)
@@ -339,6 +192,11 @@ def _write_item(staging: Path, item: BundleItem) -> dict[str, Any]:
             shutil.copyfile(source, target)
         entry["tensors"].append({"path": path, "digest": digest, "name": name})
     return entry
+
+
+def _in_own_order(document: Mapping[str, Any]) -> bytes:
+    """JSON that keeps the order of keys: a definition's inputs are passed in that order."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")
 
 
 def _write_once(path: Path, content: bytes) -> None:

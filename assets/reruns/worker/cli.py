@@ -16,9 +16,10 @@ from . import WORKER_VERSION
 from .codes import ExitCode
 from .job import BundleRefused, load_bundle
 from .lock import GpuBusy
+from .machine import open_machine
+from .moments import utc_now
 from .processes import Stop
-from .results import now
-from .run import open_machine, run_bundle
+from .run import run_bundle
 
 DESCRIPTION = """Run a KernelIndex job bundle on one GPU and write a result bundle.
 
@@ -86,7 +87,7 @@ def _run(bundle: Any, chosen: argparse.Namespace) -> int:
 
 def emit(event: str, **fields: Any) -> None:
     """Print one progress event as a JSON line; a reader that went away changes nothing."""
-    line = json.dumps({"event": event, **fields, "at": now()}, ensure_ascii=False)
+    line = json.dumps({"event": event, **fields, "at": utc_now()}, ensure_ascii=False)
     try:
         print(line, flush=True)
     except OSError:

@@ -53,6 +53,7 @@ REASONS: dict[str, str] = {
     "FAILED_RECHECK": "A timed call returned a wrong result although the checks before passed.",
     # what looks like cheating
     "STALE_OUTPUT": "The output belongs to other inputs that an earlier call was given.",
+    "STARTED_EARLY": "The work began before the call's place in the stream, on older contents.",
     "CHANGED_AFTER_CHECK": "Timed calls returned something else than the checked calls did.",
     "UNSYNCHRONIZED_WORK": "The output was not ready when the call's place in the stream was over.",
     "MUTATED_INPUT": "The call changed an input that the reference leaves alone.",

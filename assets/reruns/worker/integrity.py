@@ -19,7 +19,10 @@ from typing import Any
 
 import torch
 
-_WORKER_MODULES = ("child", "clocks", "inputs", "integrity", "outputs", "isolation", "nursery")
+_WORKER_MODULES = (
+    "calibration", "child", "clocks", "inputs", "integrity", "isolation", "loading", "nursery",
+    "outputs", "referee", "runner",
+)  # fmt: skip
 
 _TORCH_TENSOR = (
     "clone", "copy_", "contiguous", "cpu", "to", "view", "normal_", "zero_", "fill_", "data_ptr",
@@ -51,11 +54,20 @@ def replaced(before: dict[str, tuple[int, int]]) -> list[str]:
     """Names whose function or code is another one than in `before`, and leftover modes."""
     now = fingerprint()
     changed = sorted(name for name, identity in before.items() if now.get(name) != identity)
-    for name in ("_len_torch_function_stack", "_len_torch_dispatch_stack"):
-        length = getattr(torch._C, name, None)
-        if length is not None and length() > 0:
-            changed.append(f"torch._C.{name}() is {length()}")
-    return changed
+    return changed + _modes()
+
+
+def _modes() -> list[str]:
+    """Active modes that intercept torch functions, except a plain default device."""
+    found = []
+    for kind in ("function", "dispatch"):
+        length = getattr(torch._C, f"_len_torch_{kind}_stack", None)
+        entry = getattr(torch._C, f"_get_{kind}_stack_at", None)
+        for index in range(length() if length is not None else 0):
+            mode = type(entry(index)).__name__ if entry is not None else "unknown"
+            if mode != "DeviceContext":
+                found.append(f"torch {kind} mode {mode}")
+    return found
 
 
 def _identity(value: Any) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import ctypes
 import os
 import resource
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,6 +49,9 @@ def clean_environment(
     `visible_gpu` is what CUDA_VISIBLE_DEVICES shall say; None hides every GPU.
     """
     kept = {name: environment[name] for name in ALLOWED_ENVIRONMENT if name in environment}
+    # Where ninja and nvcc usually lie, also when the caller's path does not name them.
+    places = [str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]
+    kept["PATH"] = os.pathsep.join([*places, "/usr/local/cuda/bin"])
     kept.update(
         {
             "HOME": str(home),

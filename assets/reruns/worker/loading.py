@@ -119,8 +119,12 @@ def build_extension(solution: Solution, folder: Path, cuda: bool) -> tuple[str, 
 def _choose_toolkit() -> None:
     """Name the toolkit beside nvcc, and the one architecture that is here."""
     nvcc = shutil.which("nvcc")
-    if nvcc and "CUDA_HOME" not in os.environ:
-        os.environ["CUDA_HOME"] = str(Path(nvcc).resolve().parents[1])
+    places = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    places += [str(Path(nvcc).resolve().parents[1])] if nvcc else []
+    for place in [*places, "/usr/local/cuda"]:
+        if place and (Path(place) / "include" / "cuda_runtime.h").is_file():
+            os.environ["CUDA_HOME"] = place
+            break
     capability = torch.cuda.get_device_capability(0)
     variant = "a" if capability in _ARCHITECTURE_SPECIFIC else ""
     os.environ["TORCH_CUDA_ARCH_LIST"] = f"{capability[0]}.{capability[1]}{variant}"

@@ -55,24 +55,32 @@ class Referee:
         """Compare one kept call with the reference for its seed.
 
         Returns `correctness` of the stream-order snapshot, `late_right` (wrong then, right after
-        a grace time) and `stale_of` (the earlier seed whose result it is, else null).
+        a grace time), `early` (right for the contents before the last block was written) and
+        `stale_of` (the earlier seed whose result it is, else null).
         Raises `ValueError` when the files are not what they should be.
         """
         digests = [_digest(folder, names) for names in (snapshot, final)]
         expected = self._reference(seed)
         correctness = self._compare(folder, snapshot, expected)
-        late_right = False
+        late_right = early = False
         if not correctness["right"] and digests[0] != digests[1]:
             late_right = bool(self._compare(folder, final, expected)["right"])
         stale_of = None
         if not correctness["right"]:
+            before = self._reference(seed, late=False)
+            early = bool(self._compare(folder, snapshot, before)["right"])
             stale_of = self._stale(folder, snapshot, seed, previous_seeds, digests[0])
         else:
             self._seen.setdefault(digests[0], seed)
-        return {"correctness": correctness, "late_right": late_right, "stale_of": stale_of}
+        return {
+            "correctness": correctness,
+            "late_right": late_right,
+            "early": early,
+            "stale_of": stale_of,
+        }
 
-    def _reference(self, seed: int) -> list[torch.Tensor]:
-        self._runner.call(seed, "wall", poisoned=False)
+    def _reference(self, seed: int, late: bool = True) -> list[torch.Tensor]:
+        self._runner.call(seed, "wall", poisoned=False, late=late)
         return [tensor.clone() for tensor in self._runner._held]
 
     def _stale(

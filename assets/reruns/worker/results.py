@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ from . import WORKER_VERSION
 from .calibration import Calibration
 from .codes import SCORED_STATUSES, State
 from .job import JobBundle, digest_file
-from .session import Candidate, Group, Subject
+from .moments import utc_now
 from .statistics import Statistics, summarize
+from .subjects import Candidate, Group, Subject
 from .verdict import status_for
 
 RESULT_SCHEMA = "kernelindex-result-bundle/1"
@@ -126,7 +126,7 @@ def write_result(
             "protocol": bundle.protocol.document(),
             "seeds": list(bundle.seeds),
             "started_at": started_at,
-            "finished_at": now(),
+            "finished_at": utc_now(),
             "state": state.value,
             "error": error,
             "device": device,
@@ -145,11 +145,6 @@ def write_result(
         shutil.rmtree(staging, ignore_errors=True)
         raise
     return out
-
-
-def now() -> str:
-    """The time as UTC with a Z, to the microsecond."""
-    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _document(statistics: Statistics | None) -> dict[str, Any] | None:
@@ -223,7 +218,7 @@ def _trace(
                     name: software[name] for name in ("torch", "triton", "cuda") if name in software
                 },
             },
-            "timestamp": now(),
+            "timestamp": utc_now(),
             "log": log,
             "correctness": {
                 "max_relative_error": correctness["max_relative_error"],

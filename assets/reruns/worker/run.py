@@ -9,13 +9,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from . import calibration as calibrations
-from . import nvml, results
+from . import results
 from .codes import ExitCode, State, Status, reason
 from .convention import infer_convention
 from .documents import (
@@ -28,18 +27,13 @@ from .documents import (
 from .isolation import become_supervisor, clean_environment
 from .job import Item, JobBundle
 from .lock import gpu_lock
+from .machine import Machine, calibrate
+from .moments import utc_now
 from .processes import Child, ChildFailed, ChildRefused, Nursery, Stop, Stopped
 from .roofline import product_named, roofline
-from .session import (
-    Build,
-    Candidate,
-    Group,
-    Session,
-    Subject,
-    Surroundings,
-    mark_stopped,
-)
+from .session import Session, mark_stopped
 from .statistics import median
+from .subjects import Build, Candidate, Group, Subject, Surroundings
 from .tolerance import NOT_COMPARABLE, tolerance_rule
 from .verdict import reason_of_failure, status_for
 
@@ -51,27 +45,6 @@ _COOL_DOWN_S = 1.0
 
 
 @dataclass
-class Machine:
-    """The device of this run and what was read about it."""
-
-    kind: str
-    visible: str | None
-    lock_name: str
-    library: nvml.Nvml | None = None
-    handle: Any = None
-    uuid: str | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-    software: dict[str, str] = field(default_factory=dict)
-    other_processes: int = 0
-    telemetry: list[dict[str, Any]] = field(default_factory=list)
-
-    def observe(self) -> None:
-        """Read clocks, power, temperature and throttle reasons once."""
-        if self.library is not None and self.handle is not None:
-            self.telemetry.append({"at": results.now(), **self.library.state(self.handle)})
-
-
-@dataclass
 class Progress:
     """What a run has found so far; the result bundle is written from this."""
 
@@ -80,22 +53,6 @@ class Progress:
     referees: dict[str, Subject] = field(default_factory=dict)
     before: dict[str, float] | None = None
     after: dict[str, float] | None = None
-
-
-def open_machine(gpu: str) -> Machine:
-    """The device named on the command line; raises `LookupError` when it is not there."""
-    if gpu == "cpu":
-        return Machine("cpu", None, "cpu")
-    library = nvml.open_nvml()
-    choice = nvml.choose_gpu(int(gpu), os.environ, library)
-    machine = Machine("cuda", choice.visible, choice.uuid or f"index-{choice.visible}")
-    if library is not None:
-        machine.library, machine.handle = library, library.handle(choice.visible)
-        machine.uuid = choice.uuid
-        machine.facts = library.facts(machine.handle) if machine.handle is not None else {}
-        if machine.handle is not None:
-            machine.other_processes = library.processes(machine.handle)
-    return machine
 
 
 def run_bundle(
@@ -110,7 +67,7 @@ def run_bundle(
 
     Raises `lock.GpuBusy` when another worker holds the GPU, before anything was measured.
     """
-    started_at = results.now()
+    started_at = utc_now()
     emit("started", bundle_id=bundle.bundle_id, items=len(bundle.items), device=machine.kind)
     become_supervisor()
     progress = Progress()
@@ -217,7 +174,7 @@ def _measure(
     }
     builds = _build_all(bundle, progress, nursery, scratch, settings)
     with gpu_lock(lock_folder, machine.lock_name):
-        progress.before = _calibrate(nursery, scratch, settings, machine)
+        progress.before = calibrate(nursery, scratch, settings, machine)
         emit("calibrated", when="before", values=progress.before)
         product = product_named(str(machine.facts.get("name", "")))
         for key, whole in progress.groups.items():
@@ -245,7 +202,7 @@ def _measure(
                     _report(part, key, stop, emit)
         if machine.kind == "cuda":
             time.sleep(_COOL_DOWN_S)
-        progress.after = _calibrate(nursery, scratch, settings, machine)
+        progress.after = calibrate(nursery, scratch, settings, machine)
         emit("calibrated", when="after", values=progress.after)
 
 
@@ -269,26 +226,6 @@ def _report(group: Group, key: str, stop: Stop, emit: Callable[..., None]) -> No
             median_ns=median(values) if candidate.measured and values else None,
             reasons=[entry["code"] for entry in candidate.reasons],
         )
-
-
-def _calibrate(
-    nursery: Nursery, scratch: Path, settings: dict[str, Any], machine: Machine
-) -> dict[str, float] | None:
-    """Measure the machine; on the first time also learn what device this is.
-
-    Raises `ChildFailed` when the device cannot be used at all.
-    """
-    machine.observe()
-    with _child(nursery, scratch, settings, "calibration") as child:
-        answer = child.ask("calibrate", _CALIBRATION_TIMEOUT_S).values
-    machine.observe()
-    facts = dict(answer["device"])
-    seen = str(facts.pop("uuid", ""))
-    machine.software = answer["software"]
-    machine.facts = {**facts, **machine.facts}
-    if seen and machine.uuid and seen not in machine.uuid:
-        machine.facts["mismatch"] = "the measured GPU is not the locked one"
-    return {name: float(value) for name, value in answer["values"].items()}
 
 
 def _build_all(
@@ -330,18 +267,6 @@ def _build_all(
             finally:
                 child.close()
     return builds
-
-
-@contextmanager
-def _child(nursery: Nursery, scratch: Path, settings: dict[str, Any], name: str) -> Iterator[Child]:
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=scratch))
-    child = nursery.start(
-        folder / "log.txt", {**settings, "folder": str(folder), "file_bytes": _SPARE_FILE_BYTES}
-    )
-    try:
-        yield child
-    finally:
-        child.close()
 
 
 def _write(

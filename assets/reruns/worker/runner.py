@@ -72,18 +72,20 @@ class Runner:
         self.buffers.allocate()
         self._allocate_targets()
 
-    def call(self, seed: int, mode: str, poisoned: bool) -> dict[str, Any]:
+    def call(self, seed: int, mode: str, poisoned: bool, late: bool = True) -> dict[str, Any]:
         """One call on this seed's contents.
 
         `mode` is device (launches hidden behind a runway) or wall (idle device before the
-        call). Returns times in ns; raises `CallFailed`.
+        call). Without `late` the contents are those of before the last block was written.
+        Returns times in ns; raises `CallFailed`.
         """
         self._prepare(seed, poisoned)
         if mode == "wall":
             self.device.synchronize()
         else:
             self.device.runway()
-        self.buffers.fill_late(seed)
+        if late:
+            self.buffers.fill_late(seed)
         if mode == "wall":
             self.device.synchronize()
         positional, named = self._arguments()

@@ -5,21 +5,14 @@ in rounds of random order; while one is measured the others are stopped.
 """
 
 import secrets
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .codes import Status, reason
-from .convention import CallConvention
-from .documents import Problem, Solution
-from .job import Item, Limits, Protocol
-from .processes import Answer, Child, ChildFailed, ChildTimedOut, Nursery, Stopped
-from .roofline import Roofline
-from .tolerance import ToleranceRule
+from .processes import ChildFailed, Stopped
+from .subjects import Candidate, Group, Plan, Subject, Surroundings
 from .verdict import (
-    Series,
     reason_of_failure,
     reasons_of_judgement,
     reasons_of_kept,
@@ -27,104 +20,11 @@ from .verdict import (
     status_for,
 )
 
-PREVIOUS_SEEDS = 4
 LEAST_SAMPLES = 20
 ROW_NS = 30_000_000
+OUTSIDE_ROWS = 3
 _SETTLE_S = 0.02
 _random = secrets.SystemRandom()
-
-
-@dataclass
-class Subject:
-    """One candidate, or the reference, on its way through a session."""
-
-    name: str
-    child: Child
-    folder: Path
-    timeout_s: float
-    spent_s: float = 0.0
-    seeds: list[int] = field(default_factory=list)
-    series: Series = field(default_factory=Series)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def ask(self, command: str, **values: Any) -> Answer:
-        """Ask the child within what is left of this subject's time; raises `ChildFailed`."""
-        left = self.timeout_s - self.spent_s
-        if left <= 0:
-            self.child.kill()
-            raise ChildTimedOut(f"{self.timeout_s:.0f} s are used up")
-        started = time.monotonic()
-        try:
-            return self.child.ask(command, left, **values)
-        finally:
-            self.spent_s += time.monotonic() - started
-
-    def call(self, seed: int, mode: str, poisoned: bool = False) -> Answer:
-        """One timed call; remembers the seed."""
-        self.seeds = [*self.seeds[-PREVIOUS_SEEDS:], seed]
-        return self.ask("call", seed=seed, mode=mode, poisoned=poisoned)
-
-
-@dataclass
-class Candidate:
-    """What is known about one item; `subject` is None until its process runs."""
-
-    item: Item
-    solution: Solution | None
-    convention: CallConvention | None
-    log: Path
-    reasons: list[dict[str, str]] = field(default_factory=list)
-    notes: list[dict[str, str]] = field(default_factory=list)
-    subject: Subject | None = None
-    correctness: dict[str, Any] | None = None
-    isolation: dict[str, str] | None = None
-    outside_ns: int | None = None
-    measured: bool = False
-
-    @property
-    def alive(self) -> bool:
-        """Whether nothing speaks against measuring it so far."""
-        return self.subject is not None and status_for(self.reasons) is Status.PASSED
-
-    def fail(self, *found: dict[str, str]) -> None:
-        """Add reasons; its process is ended when they forbid a pass."""
-        self.reasons += [entry for entry in found if entry not in self.reasons]
-        if self.subject is not None and status_for(self.reasons) is not Status.PASSED:
-            self.subject.child.close()
-
-
-@dataclass(frozen=True)
-class Build:
-    """A built library and its module name."""
-
-    module: str
-    library: str
-
-
-@dataclass
-class Group:
-    """Candidates of one definition and workload, with what they have in common."""
-
-    problem: Problem
-    reference: str
-    rule: ToleranceRule
-    roofline: Roofline
-    candidates: list[Candidate]
-    builds: Mapping[str, Build]
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a session needs from the run around it."""
-
-    nursery: Nursery
-    scratch: Path
-    protocol: Protocol
-    limits: Limits
-    seeds: Sequence[int]
-    settings: Mapping[str, Any]
-    emit: Callable[..., None]
-    observe: Callable[[], None]
 
 
 class Session:
@@ -135,6 +35,7 @@ class Session:
         self._group = group
         self.referee: Subject | None = None
         self._facts: dict[str, Any] = {"aliased": [], "mutated": []}
+        self._turn_of: Subject | None = None
 
     def measure(self) -> None:
         """Run the protocol. Lets `Stopped` through, after which candidates hold what was found."""
@@ -147,7 +48,7 @@ class Session:
             self._rounds()
             for candidate in self._group.candidates:
                 if candidate.alive:
-                    self._guard(candidate, self._conclude)
+                    self._turn(candidate, self._conclude)
         except RefereeFailed as error:
             for candidate in self._group.candidates:
                 if status_for(candidate.reasons) is Status.PASSED and not candidate.measured:
@@ -185,10 +86,14 @@ class Session:
         if self.referee is None:
             raise RefereeFailed("it was never started")
         self.referee.spent_s = 0.0  # its time is bounded per request, not per item
+        self.referee.child.resume()
         try:
             return self.referee.ask(command, **values).values
         except ChildFailed as error:
             raise RefereeFailed(str(error)[-1500:]) from error
+        finally:
+            if self._turn_of not in (None, self.referee):
+                self.referee.child.pause()
 
     def _open_candidates(self) -> None:
         waiting = [c for c in self._group.candidates if status_for(c.reasons) is Status.PASSED]
@@ -289,6 +194,7 @@ class Session:
         subject = self.referee if candidate is None else candidate.subject
         if subject is None:
             return
+        self._turn_of = subject
         for other in self._subjects():
             if other is not subject:
                 other.child.pause()
@@ -301,6 +207,7 @@ class Session:
             else:
                 self._guard(candidate, action)
         finally:
+            self._turn_of = None
             for other in self._subjects():
                 other.child.resume()
 
@@ -340,12 +247,7 @@ class Session:
             values = subject.call(seed, "device").values
             self._record(subject, "device", number, index, seed, values)
             if candidate is not None and index in plan.kept:
-                subject.child.resume()
-                if self.referee is not None:
-                    self.referee.child.resume()
                 self._keep(candidate, seed, f"timed-{index}", timed=True)
-                if self.referee is not None:
-                    self.referee.child.pause()
                 if not candidate.alive:
                     return
         for index in _share(plan.wall_samples, rounds, number):
@@ -381,18 +283,16 @@ class Session:
             }
         )
 
-    def _conclude(self, candidate: Candidate) -> None:
+    def _conclude(self, candidate: Candidate | None) -> None:
         """A row of calls timed from outside, a last check, and the verdict on the times."""
+        if candidate is None:
+            return  # the reference is on nobody's trial
         subject = _subject(candidate)
         series = subject.series
         longest = max([*series.device_values(), *series.wall_values(), 1])
         count = max(5, min(1000, ROW_NS // longest))
-        seed = _fresh_seed()
-        single = subject.ask("repeat", seed=seed, count=1).outside_ns
-        seed = _fresh_seed()
-        row = subject.ask("repeat", seed=seed, count=count).outside_ns
+        single, row, seed = self._time_from_outside(subject, count)
         candidate.outside_ns = max(0, (row - single) // (count - 1))
-        subject.seeds.append(seed)
         self._keep(candidate, seed, "row", timed=True)
         if candidate.alive:
             self._verify(candidate)
@@ -400,6 +300,19 @@ class Session:
         floor_ns = self._group.roofline.floor_ns
         candidate.fail(*reasons_of_timing(series, reference, candidate.outside_ns, floor_ns))
         candidate.measured = True
+
+    def _time_from_outside(self, subject: Subject, count: int) -> tuple[int, int, int]:
+        """Least ns of one call and of a row of `count`, and the last row's seed.
+
+        Noise only adds, and a process cannot make a row shorter than its work: so the least.
+        """
+        singles, rows, seed = [], [], 0
+        for _ in range(OUTSIDE_ROWS):
+            singles.append(subject.ask("repeat", seed=_fresh_seed(), count=1).outside_ns)
+            seed = _fresh_seed()
+            rows.append(subject.ask("repeat", seed=seed, count=count).outside_ns)
+            subject.seeds.append(seed)
+        return min(singles), min(rows), seed
 
     def _guard(self, candidate: Candidate, action: Callable[[Candidate], None]) -> None:
         """Turn a candidate's failure into its reason; the others go on."""
@@ -416,15 +329,6 @@ class Session:
 
 class RefereeFailed(Exception):  # noqa: N818
     """The reference cannot be run for this group."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How often a subject is called, and which of its device calls are kept and judged."""
-
-    samples: int
-    wall_samples: int
-    kept: frozenset[int]
 
 
 def mark_stopped(candidates: Sequence[Candidate], stopped: Stopped) -> None:

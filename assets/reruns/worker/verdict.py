@@ -18,6 +18,7 @@ from .statistics import median
 #: The status that a reason code leads to. Codes that are missing here change no status.
 STATUS_OF = {
     "STALE_OUTPUT": Status.REWARD_HACK,
+    "STARTED_EARLY": Status.REWARD_HACK,
     "CHANGED_AFTER_CHECK": Status.REWARD_HACK,
     "UNSYNCHRONIZED_WORK": Status.REWARD_HACK,
     "MUTATED_INPUT": Status.REWARD_HACK,
@@ -78,7 +79,7 @@ LATE_ALLOWANCE_NS = 30_000
 LATE_SHARE = 0.25
 EVENT_GAP_ALLOWANCE_NS = 100_000
 EVENT_GAP_SHARE = 0.3
-OUTSIDE_FACTOR = 1.5
+OUTSIDE_FACTOR = 1.6
 OUTSIDE_ALLOWANCE_NS = 30_000
 
 
@@ -144,6 +145,8 @@ def reasons_of_judgement(judged: Mapping[str, Any], timed: bool) -> list[dict[st
         return []
     if judged["late_right"]:
         return [reason("UNSYNCHRONIZED_WORK", "The output became right only later.")]
+    if judged["early"]:
+        return [reason("STARTED_EARLY")]
     if judged["stale_of"] is not None:
         return [reason("STALE_OUTPUT")]
     if timed and correctness["matched_ratio"] < GROSS_MISMATCH:

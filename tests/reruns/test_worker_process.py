@@ -1,0 +1,177 @@
+"""The worker as a process: signals, deadlines, locks, limits and what a solution can see."""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Bench
+
+from assets.reruns.bundles import BundleError, BundleItem, BundleLimits, read_bundle
+
+ItemWith = Callable[..., BundleItem]
+
+FINE = """
+import torch
+
+def run(hidden_states, weight):
+    wide = hidden_states.float()
+    scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + 1e-6)
+    return (wide * scale * weight.float()).to(hidden_states.dtype)
+"""
+SLEEPS = "import time\n\ndef run(hidden_states, weight):\n    time.sleep(600)\n"
+
+
+def processes_marked(mark: str) -> list[int]:
+    """Processes whose environment or arguments hold a mark."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                text = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+                if mark.encode() in text and entry.name != str(os.getpid()):
+                    found.append(int(entry.name))
+    return found
+
+
+def wait_for_event(process: object, event: str) -> None:
+    for line in process.stdout:  # type: ignore[attr-defined]
+        if json.loads(line)["event"] == event:
+            return
+    pytest.fail(f"the worker ended before {event}")
+
+
+def test_a_signal_ends_everything_within_seconds_and_keeps_what_was_finished(
+    bench: Bench, item_with: ItemWith, plain_case: object, tmp_path: Path
+) -> None:
+    # Two workloads, so that the first item's group is finished when the second one hangs.
+    first, second = item_with(FINE, "first"), item_with(SLEEPS, "second")
+    other = {**dict(second.workload), "axes": {"rows": 65}}  # type: ignore[arg-type]
+    bundle = bench.bundle([first, BundleItem("second", second.definition, other, second.solution)])
+    process = bench.start(bundle, environment={"TMPDIR": str(tmp_path)})
+    wait_for_event(process, "item_finished")
+    wait_for_event(process, "item_started")
+    started = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 143
+    assert time.monotonic() - started < 10
+    assert processes_marked(str(tmp_path)) == []
+    from assets.reruns.bundles import read_result
+
+    result = read_result(bench.out_of(bundle), bundle).result
+    assert result.state.value == "cancelled"
+    assert [item.status.value for item in result.items] == ["PASSED", "CANCELLED"]
+    process.communicate()
+
+
+def test_a_killed_worker_leaves_no_process_and_no_half_result(
+    bench: Bench, item_with: ItemWith, tmp_path: Path
+) -> None:
+    bundle = bench.bundle([item_with(SLEEPS)])
+    process = bench.start(bundle, environment={"TMPDIR": str(tmp_path)})
+    wait_for_event(process, "item_started")
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 10
+    while processes_marked(str(tmp_path)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert processes_marked(str(tmp_path)) == []
+    assert not bench.out_of(bundle).exists()
+
+
+def test_the_deadline_ends_the_run_and_says_so(bench: Bench, item_with: ItemWith) -> None:
+    run = bench.run(bench.bundle([item_with(SLEEPS)]), "--deadline-s", "6")
+    assert run.exit_code == 0
+    result = run.result().result
+    assert result.state.value == "deadline"
+    assert [entry.code for entry in result.items[0].reasons] == ["DEADLINE_REACHED"]
+
+
+def test_one_slow_item_times_out_and_the_others_are_measured(
+    bench: Bench, item_with: ItemWith
+) -> None:
+    limits = BundleLimits(per_run_timeout_s=4.0)
+    items = [item_with(SLEEPS, "slow"), item_with(FINE, "fine")]
+    result = bench.run(bench.bundle(items, limits)).result().result
+    assert [item.status.value for item in result.items] == ["TIMEOUT", "PASSED"]
+
+
+def test_a_locked_gpu_is_refused_with_its_holder(bench: Bench, item_with: ItemWith) -> None:
+    locks = bench.folder / "locks"
+    locks.mkdir(exist_ok=True)
+    with (locks / "gpu-cpu.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("4242\n")
+        lock.flush()
+        run = bench.run(bench.bundle([item_with(FINE)]))
+    assert run.exit_code == 4
+    assert "process 4242" in run.error
+    assert not run.out.exists()
+
+
+def test_a_changed_bundle_is_refused(bench: Bench, item_with: ItemWith) -> None:
+    bundle = bench.bundle([item_with(FINE)])
+    solution = bundle.root / bundle.items[0].solution.path
+    solution.write_text(solution.read_text().replace("1e-6", "1e-5"))
+    run = bench.run(bundle)
+    assert run.exit_code == 2
+    assert bundle.items[0].solution.path in run.error
+    with pytest.raises(BundleError, match="digest"):
+        read_bundle(bundle.root)
+
+
+def test_an_output_folder_in_use_is_refused(bench: Bench, item_with: ItemWith) -> None:
+    bundle = bench.bundle([item_with(FINE)])
+    out = bench.out_of(bundle)
+    out.mkdir()
+    (out / "keep").write_text("mine")
+    assert bench.run(bundle).exit_code == 2
+    assert (out / "keep").read_text() == "mine"
+
+
+def test_a_solution_sees_no_tokens_no_network_and_no_terminal(
+    bench: Bench, item_with: ItemWith
+) -> None:
+    source = FINE + (
+        "import os, socket, sys\n"
+        "print('NAMES', sorted(os.environ))\n"
+        "print('INTERFACES', [name for _, name in socket.if_nameindex()])\n"
+        "print('INPUT', repr(sys.stdin.read()))\n"
+    )
+    run = bench.run(bench.bundle([item_with(source)]), environment={"HF_TOKEN": "secret-of-mine"})
+    result = run.result()
+    log = result.log_of(result.result.items[0])
+    assert result.result.items[0].status.value == "PASSED"
+    assert "HF_TOKEN" not in log
+    assert "secret-of-mine" not in log
+    assert "INPUT ''" in log
+    isolation = result.result.items[0].isolation or {}
+    if isolation["network"].startswith("none"):
+        assert "INTERFACES ['lo']" in log
+
+
+def test_memory_and_log_stay_within_their_limits(bench: Bench, item_with: ItemWith) -> None:
+    greedy = (
+        "import time\n\ndef run(hidden_states, weight):\n"
+        "    print('x' * 100_000, flush=True)\n"
+        "    held = bytearray(1 << 30)\n    time.sleep(20)\n"
+    )
+    limits = BundleLimits(memory_bytes=900 << 20, max_log_bytes=2000)
+    result = bench.run(bench.bundle([item_with(greedy)], limits)).result()
+    item = result.result.items[0]
+    assert item.status.value == "RUNTIME_ERROR"
+    assert [entry.code for entry in item.reasons] == ["MEMORY_LIMIT"]
+    assert len(result.log_of(item).encode()) <= 2000
+
+
+def test_a_missing_library_is_no_fault_of_the_solution(bench: Bench, item_with: ItemWith) -> None:
+    source = "import a_library_that_is_not_here\n" + FINE
+    result = bench.run(bench.bundle([item_with(source)])).result()
+    assert result.result.items[0].status.value == "INFRASTRUCTURE_ERROR"
+    assert [entry.code for entry in result.result.items[0].reasons] == ["MISSING_DEPENDENCY"]
+    assert result.traces == ()
