@@ -13,7 +13,7 @@ from dishonest.cases import Case, load_cases
 
 from assets.reruns.bundles import (
     BundleItem,
-    BundleLimits,
+    Limits,
     ResultBundle,
     read_result,
     write_bundle,
@@ -60,7 +60,7 @@ class Bench:
     command: tuple[str, ...]
     folder: Path
 
-    def bundle(self, items: Sequence[BundleItem], limits: BundleLimits | None = None) -> JobBundle:
+    def bundle(self, items: Sequence[BundleItem], limits: Limits | None = None) -> JobBundle:
         number = len(list(self.folder.glob("job-*")))
         return write_bundle(
             self.folder / f"job-{number}", items, reason="test", protocol=QUICK, limits=limits

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from assets.reruns.bundles import (
     BundleError,
     BundleItem,
-    BundleLimits,
+    Limits,
     read_bundle,
     write_bundle,
 )
@@ -201,7 +202,7 @@ def test_protocols_that_this_worker_does_not_run_are_refused(
 
 
 def test_limits_must_be_positive(bundle: JobBundle) -> None:
-    limits = {**BundleLimits().model_dump(), "deadline_s": 0}
+    limits = {**asdict(Limits()), "deadline_s": 0}
     rewrite(bundle, lambda document: document.update(limits=limits))
     with pytest.raises(BundleError, match="deadline_s"):
         read_bundle(bundle.root)

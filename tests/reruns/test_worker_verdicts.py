@@ -1,10 +1,14 @@
 """Every dishonest solution is caught, every honest one passes: run for real, on the CPU."""
 
+import json
+import shutil
+from pathlib import Path
+
 import pytest
 from conftest import Bench, Run
 from dishonest.cases import Case, load_cases
 
-from assets.reruns.bundles import BundleItem
+from assets.reruns.bundles import BundleError, BundleItem, read_result
 
 CASES = load_cases("cpu")
 
@@ -77,3 +81,49 @@ def test_no_log_shows_where_the_worker_kept_its_files(finished: Run) -> None:
     result = finished.result()
     for item in result.result.items:
         assert "kernelindex-rerun-" not in result.log_of(item)
+
+
+def test_a_result_that_was_changed_afterwards_is_refused(finished: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(finished.out, copy)
+    read_result(copy, finished.bundle)
+    samples = copy / "samples.jsonl"
+    samples.write_text(samples.read_text().replace('"device_ns": 1', '"device_ns": 2', 1))
+    with pytest.raises(BundleError, match=r"samples\.jsonl"):
+        read_result(copy, finished.bundle)
+
+
+def test_statistics_that_do_not_follow_from_the_samples_are_refused(
+    finished: Run, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(finished.out, copy)
+    document = json.loads((copy / "result.json").read_text())
+    passed = next(item for item in document["items"] if item["status"] == "PASSED")
+    passed["statistics"]["median"] //= 2
+    (copy / "result.json").write_text(json.dumps(document))
+    with pytest.raises(BundleError, match="median"):
+        read_result(copy, finished.bundle)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("nonce", "another"), ("bundle_id", "sha256:0"), ("may_become_verified", True), ("items", [])],
+)
+def test_a_result_must_answer_its_own_job(
+    finished: Run, tmp_path: Path, field: str, value: object
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(finished.out, copy)
+    document = json.loads((copy / "result.json").read_text())
+    (copy / "result.json").write_text(json.dumps({**document, field: value}))
+    with pytest.raises(BundleError):
+        read_result(copy, finished.bundle)
+
+
+def test_a_file_that_nobody_listed_is_refused(finished: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(finished.out, copy)
+    (copy / "extra.txt").write_text("")
+    with pytest.raises(BundleError, match=r"extra\.txt"):
+        read_result(copy, finished.bundle)

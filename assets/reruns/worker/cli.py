@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--gpu", default="0", help="GPU index, or cpu (for tests only)")
     run.add_argument("--deadline-s", type=float, help="stop after this many seconds")
     run.add_argument("--lock-dir", type=Path, help="folder of the per-GPU lock files")
+    run.add_argument(
+        "--build-cache", type=Path, help="reuse compiled libraries; for trials, never for evidence"
+    )
     check = commands.add_parser("check", help="check a job bundle without running it")
     check.add_argument("bundle", type=Path, help="the job bundle's folder")
     chosen = parser.parse_args(arguments)
@@ -78,7 +81,7 @@ def _run(bundle: Any, chosen: argparse.Namespace) -> int:
     except LookupError as error:
         return _say(f"no such GPU: {error}", ExitCode.INFRASTRUCTURE)
     try:
-        return run_bundle(bundle, out, machine, lock_folder, stop, emit)
+        return run_bundle(bundle, out, machine, lock_folder, stop, emit, chosen.build_cache)
     except GpuBusy as error:
         return _say(str(error), ExitCode.GPU_BUSY)
     except OSError as error:

@@ -95,6 +95,7 @@ REASONS: dict[str, str] = {
     "GPU_MISMATCH": "The GPU that was locked is not the GPU that was measured.",
     "GPU_SHARED": "Other processes were using the GPU.",
     # notes, which change no status
+    "CACHED_BUILD": "The library came from a build cache and was not compiled in this run.",
     "INPUTS_NOT_VARIED": "No input is random, so contents were the same in every call.",
     "MUTATES_LIKE_REFERENCE": "The reference changes this input too: not held against it.",
     "STREAM_LEFT_CHANGED": "The call left another stream current; the harness put it back.",

@@ -81,10 +81,10 @@ class Protocol:
 class Limits:
     """Bounds of one run; times in seconds, sizes in bytes."""
 
-    deadline_s: float
-    per_run_timeout_s: float
-    max_log_bytes: int
-    memory_bytes: int | None
+    deadline_s: float = 3600.0
+    per_run_timeout_s: float = 300.0
+    max_log_bytes: int = 65536
+    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import calibration as calibrations
 from . import results
+from .builds import build_all
 from .codes import ExitCode, State, Status, reason
 from .convention import infer_convention
 from .documents import (
@@ -29,16 +30,15 @@ from .job import Item, JobBundle
 from .lock import gpu_lock
 from .machine import Machine, calibrate
 from .moments import utc_now
-from .processes import Child, ChildFailed, ChildRefused, Nursery, Stop, Stopped
+from .processes import ChildFailed, Nursery, Stop, Stopped
 from .roofline import product_named, roofline
 from .session import Session, mark_stopped
 from .statistics import median
-from .subjects import Build, Candidate, Group, Subject, Surroundings
+from .subjects import Candidate, Group, Subject, Surroundings
 from .tolerance import NOT_COMPARABLE, tolerance_rule
-from .verdict import reason_of_failure, status_for
+from .verdict import status_for
 
 SUPPORTED_LANGUAGES = ("python", "triton", "cuda")
-_BUILD_FILE_BYTES = 4 << 30
 _SPARE_FILE_BYTES = 1 << 30
 _CALIBRATION_TIMEOUT_S = 180.0
 _COOL_DOWN_S = 1.0
@@ -62,6 +62,7 @@ def run_bundle(
     lock_folder: Path,
     stop: Stop,
     emit: Callable[..., None],
+    build_cache: Path | None = None,
 ) -> int:
     """Run the bundle and write its result to `out`; returns the exit code.
 
@@ -80,7 +81,17 @@ def run_bundle(
             environment = clean_environment(os.environ, scratch, machine.visible)
             nursery = Nursery(environment, scratch, scratch / "nursery.log", stop)
             try:
-                _measure(bundle, progress, machine, lock_folder, scratch, nursery, stop, emit)
+                _measure(
+                    bundle,
+                    progress,
+                    machine,
+                    lock_folder,
+                    scratch,
+                    nursery,
+                    stop,
+                    emit,
+                    build_cache,
+                )
             finally:
                 nursery.close()
         except Stopped as caught:
@@ -166,13 +177,16 @@ def _measure(
     nursery: Nursery,
     stop: Stop,
     emit: Callable[..., None],
+    cache: Path | None,
 ) -> None:
     settings = {
         "device": machine.kind,
         "flush_factor": bundle.protocol.flush_factor,
         "launch_runway_us": bundle.protocol.launch_runway_us,
     }
-    builds = _build_all(bundle, progress, nursery, scratch, settings)
+    builds = build_all(
+        progress.candidates, nursery, settings, scratch, bundle.limits.per_run_timeout_s, cache
+    )
     with gpu_lock(lock_folder, machine.lock_name):
         progress.before = calibrate(nursery, scratch, settings, machine)
         emit("calibrated", when="before", values=progress.before)
@@ -226,47 +240,6 @@ def _report(group: Group, key: str, stop: Stop, emit: Callable[..., None]) -> No
             median_ns=median(values) if candidate.measured and values else None,
             reasons=[entry["code"] for entry in candidate.reasons],
         )
-
-
-def _build_all(
-    bundle: JobBundle,
-    progress: Progress,
-    nursery: Nursery,
-    scratch: Path,
-    settings: dict[str, Any],
-) -> dict[str, Build]:
-    """Compile every cuda solution once, several at a time, before the GPU is locked."""
-    waiting: dict[str, list[Candidate]] = {}
-    for candidate in progress.candidates:
-        if candidate.solution and candidate.solution.language == "cuda" and not candidate.reasons:
-            waiting.setdefault(candidate.item.solution.digest, []).append(candidate)
-    builds: dict[str, Build] = {}
-    digests = list(waiting)
-    at_once = max(1, (os.cpu_count() or 1) // 4)
-    for start in range(0, len(digests), at_once):
-        running: dict[str, Child] = {}
-        for number, digest in enumerate(digests[start : start + at_once], start):
-            solution = waiting[digest][0].solution
-            folder = scratch / f"build-{number}"
-            folder.mkdir(mode=0o700)
-            running[digest] = nursery.start(
-                waiting[digest][0].log,
-                {**settings, "folder": str(folder), "file_bytes": _BUILD_FILE_BYTES},
-            )
-            running[digest].send("build", solution=vars(solution))
-        for digest, child in running.items():
-            try:
-                values = child.receive(bundle.limits.per_run_timeout_s).values
-                builds[digest] = Build(values["module"], values["library"])
-            except ChildFailed as error:
-                for candidate in waiting[digest]:
-                    if isinstance(error, ChildRefused):
-                        with candidate.log.open("a", encoding="utf-8") as log:
-                            log.write(error.detail + "\n")
-                    candidate.fail(reason_of_failure(error))
-            finally:
-                child.close()
-    return builds
 
 
 def _write(

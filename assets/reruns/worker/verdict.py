@@ -80,7 +80,7 @@ LATE_SHARE = 0.25
 EVENT_GAP_ALLOWANCE_NS = 100_000
 EVENT_GAP_SHARE = 0.3
 OUTSIDE_FACTOR = 1.6
-OUTSIDE_ALLOWANCE_NS = 30_000
+OUTSIDE_ALLOWANCE_NS = {"cuda": 30_000, "cpu": 2_000_000}
 
 
 @dataclass
@@ -171,7 +171,11 @@ def reasons_of_judgement(judged: Mapping[str, Any], timed: bool) -> list[dict[st
 
 
 def reasons_of_timing(
-    candidate: Series, reference: Series | None, outside_ns: int | None, floor_ns: int | None
+    candidate: Series,
+    reference: Series | None,
+    outside_ns: int | None,
+    outside_allowance_ns: int,
+    floor_ns: int | None,
 ) -> list[dict[str, str]]:
     """Reasons from comparing a candidate's times with each other, with the clock outside its
     process (`outside_ns` per call of an uninterrupted row) and with the roofline."""
@@ -183,7 +187,7 @@ def reasons_of_timing(
     gap = _excess(candidate.event_gaps, reference.event_gaps if reference else [])
     if gap > max(EVENT_GAP_ALLOWANCE_NS, EVENT_GAP_SHARE * wall):
         reasons.append(reason("TIMER_DISAGREES", f"Events miss {gap} of {wall} ns of wall time."))
-    slower = max(wall, device) * OUTSIDE_FACTOR + OUTSIDE_ALLOWANCE_NS
+    slower = max(wall, device) * OUTSIDE_FACTOR + outside_allowance_ns
     if outside_ns is not None and outside_ns > slower:
         detail = f"A row of calls took {outside_ns} ns each, the process reported {device}."
         reasons.append(reason("TIMER_DISAGREES", detail))
