@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -174,3 +175,42 @@ def test_a_missing_library_is_no_fault_of_the_solution(bench: Bench, item_with: 
     assert result.result.items[0].status.value == "INFRASTRUCTURE_ERROR"
     assert [entry.code for entry in result.result.items[0].reasons] == ["MISSING_DEPENDENCY"]
     assert result.traces == ()
+
+
+def test_a_sandboxed_solution_writes_only_into_its_own_folder(
+    bench: Bench, item_with: ItemWith, tmp_path: Path
+) -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    source = FINE + (
+        "from pathlib import Path\n"
+        "Path('mine').write_text('fine')\n"
+        f"for place in ({str(tmp_path)!r}, str(Path.home().parent), '/dev/shm/../../etc'):\n"
+        "    try:\n"
+        "        (Path(place) / 'forged').write_text('x')\n"
+        "        print('WROTE', place)\n"
+        "    except OSError as error:\n"
+        "        print('KEPT OUT', error.strerror)\n"
+    )
+    result = bench.run(bench.bundle([item_with(source)]), "--sandbox", "bwrap").result()
+    log = result.log_of(result.result.items[0])
+    assert result.result.items[0].status.value == "PASSED", log
+    assert log.count("KEPT OUT") == 2, log  # its own home's parent is the worker's scratch folder
+    assert not (tmp_path / "forged").exists()
+    assert "bubblewrap" in (result.result.items[0].isolation or {})["filesystem"]
+
+
+def test_a_killed_sandboxed_worker_leaves_no_process(
+    bench: Bench, item_with: ItemWith, tmp_path: Path
+) -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    bundle = bench.bundle([item_with(SLEEPS)])
+    process = bench.start(bundle, "--sandbox", "bwrap", environment={"TMPDIR": str(tmp_path)})
+    wait_for_event(process, "item_started")
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 10
+    while processes_marked(str(tmp_path)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert processes_marked(str(tmp_path)) == []

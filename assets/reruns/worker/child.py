@@ -45,7 +45,7 @@ def main(channel: socket.socket, settings: dict[str, Any]) -> None:
         os.environ[name] = str(folder)
     for name in ("TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR"):
         os.environ[name] = str(folder / name.lower())
-    report = isolation.confine(int(settings["file_bytes"]))
+    report = isolation.confine(int(settings["file_bytes"]), settings["sandbox"])
     served = Served(folder, settings, report)
     with channel.makefile("rb") as requests:
         for line in requests:
@@ -144,20 +144,25 @@ class Served:
         fields = {**request["solution"]}
         fields["sources"] = tuple((path, text) for path, text in fields["sources"])
         cuda = self._settings["device"] != "cpu"
-        module, library = build_extension(Solution(**fields), self._folder / "source", cuda)
+        module, library = build_extension(
+            Solution(**fields), self._folder / "source", cuda, self._settings.get("capability")
+        )
         return {"module": module, "library": library}
 
     def _facts(self, request: dict[str, Any]) -> dict[str, Any]:
         return self._refereeing().facts(request["seed"])
 
     def _judge(self, request: dict[str, Any]) -> dict[str, Any]:
-        return self._refereeing().judge(
-            request["seed"],
-            Path(request["folder"]),
-            request["snapshot"],
-            request["final"],
-            request["previous_seeds"],
-        )
+        try:
+            return self._refereeing().judge(
+                request["seed"],
+                Path(request["folder"]),
+                request["snapshot"],
+                request["final"],
+                request["previous_seeds"],
+            )
+        except (ValueError, OSError) as error:  # the files are the candidate's
+            raise LoadFailed("HARNESS_TAMPERING", str(error)) from error
 
     def _call(self, request: dict[str, Any]) -> dict[str, Any]:
         return self._opened().call(request["seed"], request["mode"], poisoned=request["poisoned"])

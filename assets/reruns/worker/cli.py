@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from .lock import GpuBusy
 from .machine import open_machine
 from .moments import utc_now
 from .processes import Stop
-from .run import run_bundle
+from .run import Options, run_bundle
 
 DESCRIPTION = """Run a KernelIndex job bundle on one GPU and write a result bundle.
 
@@ -47,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument(
         "--build-cache", type=Path, help="reuse compiled libraries; for trials, never for evidence"
     )
+    run.add_argument(
+        "--sandbox", choices=("none", "bwrap"), default="none",
+        help="bwrap: solutions see a read-only file system (bubblewrap must be installed)",
+    )  # fmt: skip
     check = commands.add_parser("check", help="check a job bundle without running it")
     check.add_argument("bundle", type=Path, help="the job bundle's folder")
     chosen = parser.parse_args(arguments)
@@ -68,6 +73,8 @@ def _run(bundle: Any, chosen: argparse.Namespace) -> int:
         return _say(f"refused: --out {out} already exists and is not empty", ExitCode.REFUSED)
     if chosen.gpu != "cpu" and not chosen.gpu.isdigit():
         return _say(f"refused: --gpu {chosen.gpu!r} is neither an index nor cpu", ExitCode.REFUSED)
+    if chosen.sandbox == "bwrap" and shutil.which("bwrap") is None:
+        return _say("refused: --sandbox bwrap: bubblewrap is not installed", ExitCode.REFUSED)
     seconds = bundle.limits.deadline_s
     if chosen.deadline_s is not None:
         if chosen.deadline_s <= 0:
@@ -81,7 +88,8 @@ def _run(bundle: Any, chosen: argparse.Namespace) -> int:
     except LookupError as error:
         return _say(f"no such GPU: {error}", ExitCode.INFRASTRUCTURE)
     try:
-        return run_bundle(bundle, out, machine, lock_folder, stop, emit, chosen.build_cache)
+        options = Options(lock_folder, chosen.sandbox, chosen.build_cache)
+        return run_bundle(bundle, out, machine, options, stop, emit)
     except GpuBusy as error:
         return _say(str(error), ExitCode.GPU_BUSY)
     except OSError as error:

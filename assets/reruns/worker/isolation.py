@@ -66,6 +66,15 @@ def clean_environment(
     return kept
 
 
+def bubblewrap(scratch: Path) -> list[str]:
+    """The command that makes the whole file system read-only but for `scratch` and devices."""
+    place = str(scratch)
+    return [
+        "bwrap", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc",
+        "--tmpfs", "/dev/shm", "--bind", place, place, "--die-with-parent", "--",
+    ]  # fmt: skip
+
+
 def become_supervisor() -> None:
     """Adopt orphans of child processes, and keep other processes out of this one's memory."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -73,18 +82,26 @@ def become_supervisor() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the one that started it is gone."""
+    """Have the kernel kill this process when the one that started it is gone.
+
+    `parent` is that process, or 0 where a sandbox stands between the two.
+    """
     _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    if os.getppid() != parent:
+    if parent and os.getppid() != parent:
         os._exit(1)
 
 
-def confine(file_bytes: int) -> dict[str, str]:
+def confine(file_bytes: int, sandbox: str) -> dict[str, str]:
     """Confine this process for good and say, per measure, what took effect.
 
     No new privileges, no core dumps, files of at most `file_bytes`, no network.
     """
     report = {"session": "own session and process group", "environment": "allow-list"}
+    report["filesystem"] = (
+        "read-only but for a folder of its own (bubblewrap)"
+        if sandbox == "bwrap"
+        else "whatever the worker's user may read and write"
+    )
     report["privileges"] = (
         "no new privileges" if _prctl(_PR_SET_NO_NEW_PRIVS, 1) else "unchanged: prctl failed"
     )

@@ -20,7 +20,7 @@ from .documents import Solution
 MAX_TRACEBACK_CHARACTERS = 20_000
 
 #: Compute capabilities whose own instructions need the architecture's `a` variant.
-_ARCHITECTURE_SPECIFIC = {(9, 0), (10, 0), (10, 3), (12, 0)}
+_ARCHITECTURE_SPECIFIC = {"9.0", "10.0", "10.3", "12.0"}
 
 
 class LoadFailed(Exception):  # noqa: N818
@@ -73,8 +73,12 @@ def _load_module(path: Path, name: str, entry_function: str, folder: Path) -> An
     return function
 
 
-def build_extension(solution: Solution, folder: Path, cuda: bool) -> tuple[str, str]:
+def build_extension(
+    solution: Solution, folder: Path, cuda: bool, capability: str | None
+) -> tuple[str, str]:
     """Compile a cuda solution with torch's extension builder.
+
+    `capability` is the GPU's, like 9.0; without it, torch is asked, which takes a GPU context.
 
     Returns the module name and the library's path. Raises `LoadFailed` (UNSUPPORTED_BINDING,
     TOOLCHAIN_MISSING, BUILD_FAILED).
@@ -85,7 +89,7 @@ def build_extension(solution: Solution, folder: Path, cuda: bool) -> tuple[str, 
     if "PYBIND11_MODULE" not in text and "TORCH_LIBRARY" not in text:
         raise LoadFailed("UNSUPPORTED_BINDING", "No source holds a PYBIND11_MODULE.")
     if cuda:
-        _choose_toolkit()
+        _choose_toolkit(capability)
     from torch.utils import cpp_extension
 
     write_sources(solution.sources, folder)
@@ -116,7 +120,7 @@ def build_extension(solution: Solution, folder: Path, cuda: bool) -> tuple[str, 
     return library.stem.split(".")[0], str(library)
 
 
-def _choose_toolkit() -> None:
+def _choose_toolkit(capability: str | None) -> None:
     """Name the toolkit beside nvcc, and the one architecture that is here."""
     nvcc = shutil.which("nvcc")
     places = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
@@ -125,9 +129,10 @@ def _choose_toolkit() -> None:
         if place and (Path(place) / "include" / "cuda_runtime.h").is_file():
             os.environ["CUDA_HOME"] = place
             break
-    capability = torch.cuda.get_device_capability(0)
+    if capability is None:
+        capability = "{}.{}".format(*torch.cuda.get_device_capability(0))
     variant = "a" if capability in _ARCHITECTURE_SPECIFIC else ""
-    os.environ["TORCH_CUDA_ARCH_LIST"] = f"{capability[0]}.{capability[1]}{variant}"
+    os.environ["TORCH_CUDA_ARCH_LIST"] = capability + variant
 
 
 def last_lines() -> str:

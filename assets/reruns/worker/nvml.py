@@ -55,7 +55,7 @@ class Nvml:
 
     def facts(self, device: ctypes.c_void_p) -> dict[str, Any]:
         """What does not change during a session; serial number and UUID only as hashes."""
-        version = ctypes.c_int()
+        version, minor = ctypes.c_int(), ctypes.c_int()
         memory = _Memory()
         found: dict[str, Any] = {
             "driver": self._system_text("nvmlSystemGetDriverVersion"),
@@ -73,6 +73,9 @@ class Nvml:
         }
         if self._call("nvmlSystemGetCudaDriverVersion_v2", ctypes.byref(version)):
             found["cuda_driver"] = f"{version.value // 1000}.{version.value % 1000 // 10}"
+        name = "nvmlDeviceGetCudaComputeCapability"
+        if self._call(name, device, ctypes.byref(version), ctypes.byref(minor)):
+            found["compute_capability"] = f"{version.value}.{minor.value}"
         if self._call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory)):
             found["memory_bytes"] = memory.total
         return {name: value for name, value in found.items() if value is not None}

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,20 +199,31 @@ def _parse_answer(line: bytes) -> dict[str, Any]:
 class Nursery:
     """The running nursery process; `start` forks a child from it."""
 
-    def __init__(self, environment: Mapping[str, str], folder: Path, log: Path, stop: Stop) -> None:
-        """Start the nursery and wait until it has imported torch; raises `ChildFailed`."""
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        folder: Path,
+        log: Path,
+        stop: Stop,
+        sandbox: Sequence[str] = (),
+    ) -> None:
+        """Start the nursery and wait until it has imported torch; raises `ChildFailed`.
+
+        `sandbox` is a command that runs the nursery, and so every child, confined.
+        """
         self._stop = stop
         self._children: list[Child] = []
         ours, theirs = socket.socketpair()
         package = __package__ or ""
         root = str(Path(__file__).parents[len(package.split("."))])
+        parent = 0 if sandbox else os.getpid()
         bootstrap = (
             f"import sys; sys.path.insert(0, {root!r}); from {package}.nursery import main; "
-            f"sys.path.remove({root!r}); main({theirs.fileno()}, {os.getpid()})"
+            f"sys.path.remove({root!r}); main({theirs.fileno()}, {parent})"
         )
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", bootstrap],
+                [*sandbox, sys.executable, "-c", bootstrap],
                 env=dict(environment),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,

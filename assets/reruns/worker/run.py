@@ -25,7 +25,7 @@ from .documents import (
     size_bytes,
     solution_of,
 )
-from .isolation import become_supervisor, clean_environment
+from .isolation import become_supervisor, bubblewrap, clean_environment
 from .job import Item, JobBundle
 from .lock import gpu_lock
 from .machine import Machine, calibrate
@@ -34,14 +34,22 @@ from .processes import ChildFailed, Nursery, Stop, Stopped
 from .roofline import product_named, roofline
 from .session import Session, mark_stopped
 from .statistics import median
-from .subjects import Candidate, Group, Subject, Surroundings
+from .subjects import Build, Candidate, Group, Subject, Surroundings
 from .tolerance import NOT_COMPARABLE, tolerance_rule
 from .verdict import status_for
 
 SUPPORTED_LANGUAGES = ("python", "triton", "cuda")
 _SPARE_FILE_BYTES = 1 << 30
-_CALIBRATION_TIMEOUT_S = 180.0
 _COOL_DOWN_S = 1.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line chose: `sandbox` is none or bwrap; a build cache is for trials."""
+
+    lock_folder: Path
+    sandbox: str = "none"
+    build_cache: Path | None = None
 
 
 @dataclass
@@ -59,68 +67,72 @@ def run_bundle(
     bundle: JobBundle,
     out: Path,
     machine: Machine,
-    lock_folder: Path,
+    options: Options,
     stop: Stop,
     emit: Callable[..., None],
-    build_cache: Path | None = None,
 ) -> int:
     """Run the bundle and write its result to `out`; returns the exit code.
 
     Raises `lock.GpuBusy` when another worker holds the GPU, before anything was measured.
     """
+    with gpu_lock(options.lock_folder, machine.lock_name):
+        pass  # held by someone else: say so before anything is built
     started_at = utc_now()
     emit("started", bundle_id=bundle.bundle_id, items=len(bundle.items), device=machine.kind)
     become_supervisor()
     progress = Progress()
     scratch = Path(tempfile.mkdtemp(prefix="kernelindex-rerun-"))
-    state, error = State.COMPLETE, None
-    stopped: Stopped | None = None
+    state, error, exit_code = State.COMPLETE, None, ExitCode.RESULT_WRITTEN
     try:
         try:
-            prepare(bundle, progress, scratch)
-            environment = clean_environment(os.environ, scratch, machine.visible)
-            nursery = Nursery(environment, scratch, scratch / "nursery.log", stop)
-            try:
-                _measure(
-                    bundle,
-                    progress,
-                    machine,
-                    lock_folder,
-                    scratch,
-                    nursery,
-                    stop,
-                    emit,
-                    build_cache,
-                )
-            finally:
-                nursery.close()
-        except Stopped as caught:
-            stopped = caught
-            state = State.CANCELLED if caught.signal_number else State.DEADLINE
-            mark_stopped(progress.candidates, caught)
-        except ChildFailed as caught:
-            state, error = State.INFRASTRUCTURE_ERROR, str(caught)
+            _prepare_and_measure(bundle, progress, machine, options, scratch, stop, emit)
+        except Stopped as stopped:
+            state = State.CANCELLED if stopped.signal_number else State.DEADLINE
+            exit_code = 128 + stopped.signal_number if stopped.signal_number else exit_code
+            mark_stopped(progress.candidates, stopped)
+        except ChildFailed as failure:
+            state, error = State.INFRASTRUCTURE_ERROR, str(failure)
+            exit_code = ExitCode.INFRASTRUCTURE
             for candidate in progress.candidates:
                 if not candidate.measured and status_for(candidate.reasons) is Status.PASSED:
-                    candidate.fail(reason("WORKER_FAILED", str(caught)[:500]))
-        signal_number = stopped.signal_number if stopped is not None else 0
-        finished = [
-            candidate
-            for candidate in progress.candidates
-            if status_for(candidate.reasons) is not Status.CANCELLED
-        ]
-        if not signal_number or finished:
+                    candidate.fail(reason("WORKER_FAILED", str(failure)[:500]))
+        finished = {status_for(candidate.reasons) for candidate in progress.candidates}
+        if state is not State.CANCELLED or finished != {Status.CANCELLED}:
             _write(bundle, out, progress, machine, scratch, state, started_at, error)
         emit("finished", state=state.value, result=str(out))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    if signal_number:
-        return 128 + signal_number
-    return (
-        ExitCode.INFRASTRUCTURE
-        if state is State.INFRASTRUCTURE_ERROR
-        else (ExitCode.RESULT_WRITTEN)
-    )
+    return exit_code
+
+
+def _prepare_and_measure(
+    bundle: JobBundle,
+    progress: Progress,
+    machine: Machine,
+    options: Options,
+    scratch: Path,
+    stop: Stop,
+    emit: Callable[..., None],
+) -> None:
+    prepare(bundle, progress, scratch)
+    settings = {
+        "device": machine.kind,
+        "flush_factor": bundle.protocol.flush_factor,
+        "launch_runway_us": bundle.protocol.launch_runway_us,
+        "capability": machine.facts.get("compute_capability"),
+        "sandbox": options.sandbox,
+    }
+    environment = clean_environment(os.environ, scratch, machine.visible)
+    sandbox = bubblewrap(scratch) if options.sandbox == "bwrap" else []
+    nursery = Nursery(environment, scratch, scratch / "nursery.log", stop, sandbox)
+    try:
+        timeout_s = bundle.limits.per_run_timeout_s
+        cache = options.build_cache
+        builds = build_all(progress.candidates, nursery, settings, scratch, timeout_s, cache)
+        with gpu_lock(options.lock_folder, machine.lock_name):
+            _measure(bundle, progress, machine, builds, settings, scratch, nursery, emit)
+    finally:
+        nursery.close()
 
 
 def prepare(bundle: JobBundle, progress: Progress, scratch: Path) -> None:
@@ -172,52 +184,43 @@ def _measure(
     bundle: JobBundle,
     progress: Progress,
     machine: Machine,
-    lock_folder: Path,
+    builds: dict[str, Build],
+    settings: dict[str, Any],
     scratch: Path,
     nursery: Nursery,
-    stop: Stop,
     emit: Callable[..., None],
-    cache: Path | None,
 ) -> None:
-    settings = {
-        "device": machine.kind,
-        "flush_factor": bundle.protocol.flush_factor,
-        "launch_runway_us": bundle.protocol.launch_runway_us,
-    }
-    builds = build_all(
-        progress.candidates, nursery, settings, scratch, bundle.limits.per_run_timeout_s, cache
-    )
-    with gpu_lock(lock_folder, machine.lock_name):
-        progress.before = calibrate(nursery, scratch, settings, machine)
-        emit("calibrated", when="before", values=progress.before)
-        product = product_named(str(machine.facts.get("name", "")))
-        for key, whole in progress.groups.items():
-            whole.roofline = roofline(whole.problem, product, int(machine.facts["l2_bytes"]))
-            whole.builds = builds
-            largest = sum(size_bytes(spec.shape, spec.dtype) for spec in whole.problem.outputs)
-            around = Surroundings(
-                nursery=nursery,
-                scratch=scratch,
-                protocol=bundle.protocol,
-                limits=bundle.limits,
-                seeds=bundle.seeds,
-                settings={**settings, "file_bytes": 2 * largest + _SPARE_FILE_BYTES},
-                emit=emit,
-                observe=machine.observe,
-            )
-            for part in _portions(whole, bundle.protocol.candidates_at_once):
-                session = Session(around, part)
-                try:
-                    session.measure()
-                finally:
-                    if session.referee is not None:
-                        for candidate in part.candidates:
-                            progress.referees[candidate.item.item_id] = session.referee
-                    _report(part, key, stop, emit)
-        if machine.kind == "cuda":
-            time.sleep(_COOL_DOWN_S)
-        progress.after = calibrate(nursery, scratch, settings, machine)
-        emit("calibrated", when="after", values=progress.after)
+    """Calibrate, measure group after group, calibrate again."""
+    progress.before = calibrate(nursery, scratch, settings, machine)
+    emit("calibrated", when="before", values=progress.before)
+    product = product_named(str(machine.facts.get("name", "")))
+    for whole in progress.groups.values():
+        whole.roofline = roofline(whole.problem, product, int(machine.facts["l2_bytes"]))
+        whole.builds = builds
+        largest = sum(size_bytes(spec.shape, spec.dtype) for spec in whole.problem.outputs)
+        around = Surroundings(
+            nursery=nursery,
+            scratch=scratch,
+            protocol=bundle.protocol,
+            limits=bundle.limits,
+            seeds=bundle.seeds,
+            settings={**settings, "file_bytes": 2 * largest + _SPARE_FILE_BYTES},
+            emit=emit,
+            observe=machine.observe,
+        )
+        for part in _portions(whole, bundle.protocol.candidates_at_once):
+            session = Session(around, part)
+            try:
+                session.measure()
+            finally:
+                if session.referee is not None:
+                    for candidate in part.candidates:
+                        progress.referees[candidate.item.item_id] = session.referee
+                _report(part, emit)
+    if machine.kind == "cuda":
+        time.sleep(_COOL_DOWN_S)
+    progress.after = calibrate(nursery, scratch, settings, machine)
+    emit("calibrated", when="after", values=progress.after)
 
 
 def _portions(group: Group, size: int) -> Iterator[Group]:
@@ -227,7 +230,7 @@ def _portions(group: Group, size: int) -> Iterator[Group]:
         yield Group(group.problem, group.reference, group.rule, group.roofline, part, group.builds)
 
 
-def _report(group: Group, key: str, stop: Stop, emit: Callable[..., None]) -> None:
+def _report(group: Group, emit: Callable[..., None]) -> None:
     for candidate in group.candidates:
         status = status_for(candidate.reasons)
         if status is Status.PASSED and not candidate.measured:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .codes import Status, reason
-from .processes import ChildFailed, Stopped
+from .processes import ChildFailed, ChildRefused, ChildTampered, Stopped
 from .statistics import median
 from .subjects import Candidate, Group, Plan, Subject, Surroundings
 from .verdict import (
@@ -91,6 +91,10 @@ class Session:
         self.referee.child.resume()
         try:
             return self.referee.ask(command, **values).values
+        except ChildRefused as error:
+            if error.kind == "HARNESS_TAMPERING":
+                raise ChildTampered(error.detail) from error
+            raise RefereeFailed(str(error)[-1500:]) from error
         except ChildFailed as error:
             raise RefereeFailed(str(error)[-1500:]) from error
         finally:
@@ -325,6 +329,9 @@ class Session:
             action(candidate)
         except ChildFailed as error:
             candidate.fail(reason_of_failure(error))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            # Answers of the harness always have their parts; only a forged one does not.
+            candidate.fail(reason("HARNESS_TAMPERING", f"An answer is malformed: {error!r}."))
 
     def _folder(self, name: str) -> Path:
         folder = self._around.scratch / f"{name}-{secrets.token_hex(8)}"
