@@ -75,8 +75,8 @@ def try_cases(chosen: argparse.Namespace, out: Path) -> int:
     protocol = Protocol(samples=60, wall_samples=20, rounds=4, warmup_s=0.1)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        bundle = write_bundle(work / "job", items, reason="bench", protocol=protocol,
-                              limits=Limits(deadline_s=chosen.deadline_s))  # fmt: skip
+        limits = Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=150.0)
+        bundle = write_bundle(work / "job", items, reason="bench", protocol=protocol, limits=limits)
         result, seconds = run_worker(bundle, work / "result", chosen, work)
         archive(out / "dishonest-results.tar.gz", [work / "result"])
     wrong = 0

@@ -214,3 +214,30 @@ def test_a_killed_sandboxed_worker_leaves_no_process(
     while processes_marked(str(tmp_path)) and time.monotonic() < end:
         time.sleep(0.05)
     assert processes_marked(str(tmp_path)) == []
+
+
+def test_odd_documents_fail_alone(bench: Bench, item_with: ItemWith) -> None:
+    fine = item_with(FINE, "fine")
+    items = [
+        fine,
+        BundleItem("list", b"[]", fine.workload, fine.solution),
+        BundleItem("number", fine.definition, b'{"axes": 3}', fine.solution),
+        BundleItem("empty", fine.definition, fine.workload, b"{}"),
+        BundleItem("null", fine.definition, fine.workload, b"null"),
+    ]
+    result = bench.run(bench.bundle(items)).result().result
+    statuses = {item.item_id: item.status.value for item in result.items}
+    assert statuses.pop("fine") == "PASSED"
+    assert set(statuses.values()) <= {"INFRASTRUCTURE_ERROR", "COMPILE_ERROR"}
+
+
+def test_without_torch_there_is_a_result_that_says_so(
+    bench: Bench, item_with: ItemWith, tmp_path: Path
+) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch on this machine')\n")
+    run = bench.run(bench.bundle([item_with(FINE)]), environment={"PYTHONPATH": str(tmp_path)})
+    assert run.exit_code == 3
+    result = run.result().result
+    assert result.state.value == "infrastructure_error"
+    assert "no torch on this machine" in (result.error or "")
+    assert result.items[0].status.value == "INFRASTRUCTURE_ERROR"

@@ -5,6 +5,7 @@ data types come from the definition.
 """
 
 import contextlib
+import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,13 @@ from .inputs import torch_dtype
 
 _clone = torch.Tensor.clone
 _contiguous = torch.Tensor.contiguous
-_copy = torch.Tensor.copy_
 _view = torch.Tensor.view
 _fill = torch.Tensor.fill_
 _detach = torch.Tensor.detach
 _empty = torch.empty
-_from_file = torch.from_file
+_cpu = torch.Tensor.cpu
+_data_ptr = torch.Tensor.data_ptr
+_open = open
 _uint8 = torch.uint8
 
 #: A value that no honest kernel leaves in an integer output by chance.
@@ -130,12 +132,11 @@ def write(tensors: Sequence[torch.Tensor], folder: Path, name: str) -> list[str]
         path = folder / f"{name}-{number}.bin"
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
-        flat = _view(_view(_contiguous(tensor), -1), _uint8)
-        if flat.numel():
-            target = _from_file(str(path), shared=True, size=flat.numel(), dtype=_uint8)
-            _copy(target, flat)
-        else:
-            path.touch()
+        flat = _cpu(_view(_view(_contiguous(tensor), -1), _uint8))
+        with _open(path, "xb") as stream:
+            if flat.numel():
+                # The tensor's memory as it is: no pickling, and numpy may not be installed.
+                stream.write((ctypes.c_char * flat.numel()).from_address(_data_ptr(flat)))
         names.append(path.name)
     return names
 
@@ -147,5 +148,5 @@ def read(path: Path, spec: OutputSpec, device: torch.device) -> torch.Tensor:
         raise ValueError(f"{path.name} is no plain file of {expected} bytes")
     if not expected:
         return torch.empty(spec.shape, dtype=torch_dtype(spec.dtype), device=device)
-    flat = torch.from_file(str(path), shared=False, size=expected, dtype=torch.uint8)
+    flat = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
     return flat.to(device).view(torch_dtype(spec.dtype)).reshape(spec.shape)

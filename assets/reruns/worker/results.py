@@ -130,7 +130,9 @@ def write_result(
             "state": state.value,
             "error": error,
             "device": device,
-            "may_become_verified": device.get("kind") == "cuda" and calibration.clean,
+            "may_become_verified": device.get("kind") == "cuda"
+            and calibration.clean
+            and not any(_has_note(result, "CACHED_BUILD") for result in results),
             "calibration": calibration.document(),
             "items": [result.document for result in results],
             "files": files,
@@ -145,6 +147,10 @@ def write_result(
         shutil.rmtree(staging, ignore_errors=True)
         raise
     return out
+
+
+def _has_note(result: ItemResult, code: str) -> bool:
+    return any(entry["code"] == code for entry in result.document["notes"])
 
 
 def _document(statistics: Statistics | None) -> dict[str, Any] | None:
@@ -207,9 +213,9 @@ def _trace(
     passed = document["status"] == "PASSED"
     software = environment["software"]
     return {
-        "definition": definition.get("name"),
-        "workload": workload.get("workload", workload),
-        "solution": solution.get("name"),
+        "definition": _field(definition, "name"),
+        "workload": _field(workload, "workload") or workload,
+        "solution": _field(solution, "name"),
         "evaluation": {
             "status": document["status"],
             "environment": {
@@ -230,6 +236,11 @@ def _trace(
             "performance": performance if passed else None,
         },
     }
+
+
+def _field(document: Any, name: str) -> Any:
+    """A field of a document that may be no object at all."""
+    return document.get(name) if isinstance(document, dict) else None
 
 
 def _write_lines(path: Path, documents: Iterable[Mapping[str, Any]]) -> None:

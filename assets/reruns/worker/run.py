@@ -8,6 +8,7 @@ import platform
 import shutil
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ from .documents import (
 )
 from .isolation import become_supervisor, bubblewrap, clean_environment
 from .job import Item, JobBundle
-from .lock import gpu_lock
+from .lock import GpuBusy, gpu_lock
 from .machine import Machine, calibrate
 from .moments import utc_now
 from .processes import ChildFailed, Nursery, Stop, Stopped
@@ -90,12 +91,14 @@ def run_bundle(
             state = State.CANCELLED if stopped.signal_number else State.DEADLINE
             exit_code = 128 + stopped.signal_number if stopped.signal_number else exit_code
             mark_stopped(progress.candidates, stopped)
-        except ChildFailed as failure:
-            state, error = State.INFRASTRUCTURE_ERROR, str(failure)
+        except Exception as failure:
+            if isinstance(failure, GpuBusy):
+                raise
+            state, error = State.INFRASTRUCTURE_ERROR, describe(failure)
             exit_code = ExitCode.INFRASTRUCTURE
             for candidate in progress.candidates:
                 if not candidate.measured and status_for(candidate.reasons) is Status.PASSED:
-                    candidate.fail(reason("WORKER_FAILED", str(failure)[:500]))
+                    candidate.fail(reason("WORKER_FAILED", describe(failure)[:500]))
         finished = {status_for(candidate.reasons) for candidate in progress.candidates}
         if state is not State.CANCELLED or finished != {Status.CANCELLED}:
             _write(bundle, out, progress, machine, scratch, state, started_at, error)
@@ -103,6 +106,13 @@ def run_bundle(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return exit_code
+
+
+def describe(failure: Exception) -> str:
+    """A failure as text; of one that nobody foresaw, with the way to it."""
+    if isinstance(failure, (ChildFailed, OSError)):
+        return str(failure)
+    return "".join(traceback.format_exception(failure))
 
 
 def _prepare_and_measure(
@@ -140,8 +150,10 @@ def prepare(bundle: JobBundle, progress: Progress, scratch: Path) -> None:
     logs = scratch / "logs"
     logs.mkdir()
     for item in bundle.items:
-        candidate = Candidate(item, None, None, logs / f"{item.item_id}.txt")
-        progress.candidates.append(candidate)
+        log = logs / f"{item.item_id}.txt"
+        progress.candidates.append(Candidate(item, None, None, log))
+    for candidate in progress.candidates:
+        item = candidate.item
         try:
             group = _group(bundle, item, progress.groups)
             group.candidates.append(candidate)
@@ -156,6 +168,8 @@ def prepare(bundle: JobBundle, progress: Progress, scratch: Path) -> None:
             )
         except DocumentError as error:
             candidate.fail(reason(error.code, error.detail))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            candidate.fail(reason("UNSUPPORTED_WORKLOAD", f"The documents are odd: {error!r}."))
 
 
 def _group(bundle: JobBundle, item: Item, groups: dict[str, Group]) -> Group:
