@@ -59,6 +59,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--samples", type=int, default=Protocol().samples)
     parser.add_argument("--rounds", type=int, default=Protocol().rounds)
+    parser.add_argument(
+        "--worker-argument", action="append", default=[], help="passed on to the worker, as =--NAME"
+    )
     parser.add_argument("--deadline-s", type=float, default=540.0, help="of one worker run")
     chosen = parser.parse_args()
     out = chosen.out or Path(tempfile.mkdtemp(prefix="kernelindex-bench-"))
@@ -247,7 +250,7 @@ def run_worker(
     worker = build_worker(work / "kernelindex_worker.pyz")
     command = [
         sys.executable, str(worker), "run", str(bundle.root), "--out", str(place),
-        "--gpu", chosen.gpu, "--build-cache", str(work / "builds"),
+        "--gpu", chosen.gpu, "--build-cache", str(work / "builds"), *chosen.worker_argument,
     ]  # fmt: skip
     started = time.monotonic()
     code = subprocess.run(command, stdout=sys.stderr, check=False).returncode

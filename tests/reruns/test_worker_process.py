@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 from conftest import Bench
 
-from assets.reruns.bundles import BundleError, BundleItem, Limits, read_bundle, read_result
+from assets.reruns.bundles import (
+    BundleError,
+    BundleItem,
+    Limits,
+    ResultBundle,
+    read_bundle,
+    read_result,
+)
 
 ItemWith = Callable[..., BundleItem]
 
@@ -92,15 +99,6 @@ def test_the_deadline_ends_the_run_and_says_so(bench: Bench, item_with: ItemWith
     assert [entry.code for entry in result.items[0].reasons] == ["DEADLINE_REACHED"]
 
 
-def test_one_slow_item_times_out_and_the_others_are_measured(
-    bench: Bench, item_with: ItemWith
-) -> None:
-    limits = Limits(per_run_timeout_s=3.0)
-    items = [item_with(SLEEPS, "slow"), item_with(FINE, "fine")]
-    result = bench.run(bench.bundle(items, limits)).result().result
-    assert [item.status.value for item in result.items] == ["TIMEOUT", "PASSED"]
-
-
 def test_a_locked_gpu_is_refused_with_its_holder(bench: Bench, item_with: ItemWith) -> None:
     locks = bench.folder / "locks"
     locks.mkdir(exist_ok=True)
@@ -132,49 +130,6 @@ def test_an_output_folder_in_use_is_refused(bench: Bench, item_with: ItemWith) -
     (out / "keep").write_text("mine")
     assert bench.run(bundle).exit_code == 2
     assert (out / "keep").read_text() == "mine"
-
-
-def test_a_solution_sees_no_tokens_no_network_and_no_terminal(
-    bench: Bench, item_with: ItemWith
-) -> None:
-    source = FINE + (
-        "import os, socket, sys\n"
-        "print('NAMES', sorted(os.environ))\n"
-        "print('INTERFACES', [name for _, name in socket.if_nameindex()])\n"
-        "print('INPUT', repr(sys.stdin.read()))\n"
-    )
-    run = bench.run(bench.bundle([item_with(source)]), environment={"HF_TOKEN": "secret-of-mine"})
-    result = run.result()
-    log = result.log_of(result.result.items[0])
-    assert result.result.items[0].status.value == "PASSED"
-    assert "HF_TOKEN" not in log
-    assert "secret-of-mine" not in log
-    assert "INPUT ''" in log
-    isolation = result.result.items[0].isolation or {}
-    if isolation["network"].startswith("none"):
-        assert "INTERFACES ['lo']" in log
-
-
-def test_memory_and_log_stay_within_their_limits(bench: Bench, item_with: ItemWith) -> None:
-    greedy = (
-        "import time\n\ndef run(hidden_states, weight):\n"
-        "    print('x' * 100_000, flush=True)\n"
-        "    held = bytearray(1 << 30)\n    time.sleep(20)\n"
-    )
-    limits = Limits(memory_bytes=900 << 20, max_log_bytes=2000)
-    result = bench.run(bench.bundle([item_with(greedy)], limits)).result()
-    item = result.result.items[0]
-    assert item.status.value == "RUNTIME_ERROR"
-    assert [entry.code for entry in item.reasons] == ["MEMORY_LIMIT"]
-    assert len(result.log_of(item).encode()) <= 2000
-
-
-def test_a_missing_library_is_no_fault_of_the_solution(bench: Bench, item_with: ItemWith) -> None:
-    source = "import a_library_that_is_not_here\n" + FINE
-    result = bench.run(bench.bundle([item_with(source)])).result()
-    assert result.result.items[0].status.value == "INFRASTRUCTURE_ERROR"
-    assert [entry.code for entry in result.result.items[0].reasons] == ["MISSING_DEPENDENCY"]
-    assert result.traces == ()
 
 
 def test_a_sandboxed_solution_writes_only_into_its_own_folder(
@@ -216,21 +171,6 @@ def test_a_killed_sandboxed_worker_leaves_no_process(
     assert processes_marked(str(tmp_path)) == []
 
 
-def test_odd_documents_fail_alone(bench: Bench, item_with: ItemWith) -> None:
-    fine = item_with(FINE, "fine")
-    items = [
-        fine,
-        BundleItem("list", b"[]", fine.workload, fine.solution),
-        BundleItem("number", fine.definition, b'{"axes": 3}', fine.solution),
-        BundleItem("empty", fine.definition, fine.workload, b"{}"),
-        BundleItem("null", fine.definition, fine.workload, b"null"),
-    ]
-    result = bench.run(bench.bundle(items)).result().result
-    statuses = {item.item_id: item.status.value for item in result.items}
-    assert statuses.pop("fine") == "PASSED"
-    assert set(statuses.values()) <= {"INFRASTRUCTURE_ERROR", "COMPILE_ERROR"}
-
-
 def test_without_torch_there_is_a_result_that_says_so(
     bench: Bench, item_with: ItemWith, tmp_path: Path
 ) -> None:
@@ -241,3 +181,75 @@ def test_without_torch_there_is_a_result_that_says_so(
     assert result.state.value == "infrastructure_error"
     assert "no torch on this machine" in (result.error or "")
     assert result.items[0].status.value == "INFRASTRUCTURE_ERROR"
+
+
+CURIOUS = FINE + (
+    "import os, socket, sys\n"
+    "print('NAMES', sorted(os.environ))\n"
+    "print('INTERFACES', [name for _, name in socket.if_nameindex()])\n"
+    "print('INPUT', repr(sys.stdin.read()))\n"
+)
+GREEDY = (
+    "import time\n\ndef run(hidden_states, weight):\n"
+    "    print('x' * 100_000, flush=True)\n"
+    "    held = bytearray(1 << 30)\n    time.sleep(600)\n"
+)
+
+
+@pytest.fixture(scope="module")
+def mixed(bench: Bench, item_with: ItemWith) -> ResultBundle:
+    """One run of items that fail in their own ways beside one that is fine."""
+    fine = item_with(FINE, "fine")
+    items = [
+        item_with(SLEEPS, "slow"),
+        fine,
+        item_with(CURIOUS, "curious"),
+        item_with(GREEDY, "greedy"),
+        item_with("import a_library_that_is_not_here\n" + FINE, "needy"),
+        BundleItem("list", b"[]", fine.workload, fine.solution),
+        BundleItem("number", fine.definition, b'{"axes": 3}', fine.solution),
+        BundleItem("empty", fine.definition, fine.workload, b"{}"),
+        BundleItem("null", fine.definition, fine.workload, b"null"),
+    ]
+    limits = Limits(per_run_timeout_s=4.0, memory_bytes=900 << 20, max_log_bytes=4000)
+    return bench.run(
+        bench.bundle(items, limits), environment={"HF_TOKEN": "secret-of-mine"}
+    ).result()
+
+
+def outcome(result: ResultBundle, item_id: str) -> tuple[str, list[str], str]:
+    item = next(item for item in result.result.items if item.item_id == item_id)
+    return item.status.value, [entry.code for entry in item.reasons], result.log_of(item)
+
+
+def test_one_slow_item_times_out_and_the_others_are_measured(mixed: ResultBundle) -> None:
+    assert outcome(mixed, "slow")[:2] == ("TIMEOUT", ["TOO_SLOW"])
+    assert outcome(mixed, "fine")[0] == "PASSED"
+
+
+def test_a_solution_sees_no_tokens_no_network_and_no_terminal(mixed: ResultBundle) -> None:
+    status, _, log = outcome(mixed, "curious")
+    assert status == "PASSED"
+    assert "NAMES" in log
+    assert "HF_TOKEN" not in log
+    assert "secret-of-mine" not in log
+    assert "INPUT ''" in log
+    item = next(item for item in mixed.result.items if item.item_id == "curious")
+    if (item.isolation or {})["network"].startswith("none"):
+        assert "INTERFACES ['lo']" in log
+
+
+def test_memory_and_log_stay_within_their_limits(mixed: ResultBundle) -> None:
+    status, reasons, log = outcome(mixed, "greedy")
+    assert (status, reasons) == ("RUNTIME_ERROR", ["MEMORY_LIMIT"])
+    assert len(log.encode()) <= 4000
+
+
+def test_a_missing_library_is_no_fault_of_the_solution(mixed: ResultBundle) -> None:
+    assert outcome(mixed, "needy")[:2] == ("INFRASTRUCTURE_ERROR", ["MISSING_DEPENDENCY"])
+    assert len(mixed.traces) == 6  # no trace of items that say nothing about their solution
+
+
+def test_odd_documents_fail_alone(mixed: ResultBundle) -> None:
+    for item_id in ("list", "number", "empty", "null"):
+        assert outcome(mixed, item_id)[0] in ("INFRASTRUCTURE_ERROR", "COMPILE_ERROR")

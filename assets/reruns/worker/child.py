@@ -45,7 +45,9 @@ def main(channel: socket.socket, settings: dict[str, Any]) -> None:
         os.environ[name] = str(folder)
     for name in ("TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR"):
         os.environ[name] = str(folder / name.lower())
-    report = isolation.confine(int(settings["file_bytes"]), settings["sandbox"])
+    report = isolation.confine(
+        int(settings["file_bytes"]), settings["sandbox"], settings["keep_network"]
+    )
     served = Served(folder, settings, report)
     with channel.makefile("rb") as requests:
         for line in requests:

@@ -52,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--sandbox", choices=("none", "bwrap"), default="none",
         help="bwrap: solutions see a read-only file system (bubblewrap must be installed)",
     )  # fmt: skip
+    run.add_argument(
+        "--keep-network", action="store_true", help="where the GPU's driver needs the network"
+    )
     check = commands.add_parser("check", help="check a job bundle without running it")
     check.add_argument("bundle", type=Path, help="the job bundle's folder")
     chosen = parser.parse_args(arguments)
@@ -88,7 +91,7 @@ def _run(bundle: Any, chosen: argparse.Namespace) -> int:
     except LookupError as error:
         return _say(f"no such GPU: {error}", ExitCode.INFRASTRUCTURE)
     try:
-        options = Options(lock_folder, chosen.sandbox, chosen.build_cache)
+        options = Options(lock_folder, chosen.sandbox, chosen.keep_network, chosen.build_cache)
         return run_bundle(bundle, out, machine, options, stop, emit)
     except GpuBusy as error:
         return _say(str(error), ExitCode.GPU_BUSY)

@@ -91,10 +91,10 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def confine(file_bytes: int, sandbox: str) -> dict[str, str]:
+def confine(file_bytes: int, sandbox: str, keep_network: bool) -> dict[str, str]:
     """Confine this process for good and say, per measure, what took effect.
 
-    No new privileges, no core dumps, files of at most `file_bytes`, no network.
+    No new privileges, no core dumps, files of at most `file_bytes`, no network unless kept.
     """
     report = {"session": "own session and process group", "environment": "allow-list"}
     report["filesystem"] = (
@@ -110,7 +110,7 @@ def confine(file_bytes: int, sandbox: str) -> dict[str, str]:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(limit, (value, value))
     report["files"] = f"at most {resource.getrlimit(resource.RLIMIT_FSIZE)[0]} bytes each"
-    report["network"] = _leave_network()
+    report["network"] = "host network: kept on request" if keep_network else _leave_network()
     return report
 
 

@@ -50,6 +50,7 @@ class Options:
 
     lock_folder: Path
     sandbox: str = "none"
+    keep_network: bool = False
     build_cache: Path | None = None
 
 
@@ -131,6 +132,7 @@ def _prepare_and_measure(
         "launch_runway_us": bundle.protocol.launch_runway_us,
         "capability": machine.facts.get("compute_capability"),
         "sandbox": options.sandbox,
+        "keep_network": options.keep_network,
     }
     environment = clean_environment(os.environ, scratch, machine.visible)
     sandbox = bubblewrap(scratch) if options.sandbox == "bwrap" else []
