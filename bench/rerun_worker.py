@@ -34,6 +34,7 @@ from assets.reruns.worker.job import JobBundle, Limits, Protocol  # noqa: E402
 
 FAMILIES = ("rmsnorm", "gemm")
 LANGUAGES = ("python", "triton", "cuda")
+WORKLOADS = ("reported", "largest", "middle", "smallest")
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def main() -> int:
     parser.add_argument("--solution", action="append", default=[], help="only these names")
     parser.add_argument("--max-solutions", type=int, default=24)
     parser.add_argument("--per-author-and-definition", type=int, default=1)
-    parser.add_argument("--workload", choices=("largest", "middle", "smallest"), default="largest")
-    parser.add_argument("--max-input-bytes", type=int, default=2 << 30)
+    parser.add_argument("--workload", choices=WORKLOADS, default="reported")
+    parser.add_argument("--max-input-bytes", type=int, default=512 << 20)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--samples", type=int, default=Protocol().samples)
     parser.add_argument("--rounds", type=int, default=Protocol().rounds)
@@ -161,7 +162,8 @@ def choose(chosen: argparse.Namespace) -> list[Pick]:
                 continue
             if not chosen.solution and definition.get("op_type", "").split("_")[0] not in FAMILIES:
                 continue
-            workload = fitting(rows.get(definition["name"], []), definition, chosen)
+            own = {uuid for reporting, uuid in reported if reporting == name}
+            workload = fitting(rows.get(definition["name"], []), definition, chosen, own)
             key = (str(solution["author"]), str(definition["name"]), str(spec["language"]))
             if workload is None or taken[key] >= chosen.per_author_and_definition:
                 continue
@@ -176,7 +178,7 @@ def choose(chosen: argparse.Namespace) -> list[Pick]:
 def evenly(picks: list[Pick], limit: int) -> list[Pick]:
     """At most `limit` picks, taken in turn from every author."""
     by_author: dict[str, list[Pick]] = {}
-    for pick in picks:
+    for pick in sorted(picks, key=lambda pick: not pick.reported_ns):  # reported ones first
         by_author.setdefault(pick.label.split("/")[0], []).append(pick)
     found: list[Pick] = []
     while len(found) < limit and any(by_author.values()):
@@ -222,13 +224,20 @@ def reported_times(dataset: Path) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def fitting(
-    rows: list[dict[str, Any]], definition: dict[str, Any], chosen: argparse.Namespace
+    rows: list[dict[str, Any]],
+    definition: dict[str, Any],
+    chosen: argparse.Namespace,
+    reported: set[str],
 ) -> dict[str, Any] | None:
+    """The workload to measure on; `reported` are those with a published time for the solution."""
     sized = sorted((input_bytes(definition, row), number) for number, row in enumerate(rows))
     sized = [entry for entry in sized if entry[0] <= chosen.max_input_bytes]
     if not sized:
         return None
-    place = {"largest": -1, "middle": len(sized) // 2, "smallest": 0}[chosen.workload]
+    known = [entry for entry in sized if str(rows[entry[1]]["workload"].get("uuid")) in reported]
+    if chosen.workload == "reported" and known:
+        return rows[known[-1][1]]
+    place = {"largest": -1, "smallest": 0}.get(chosen.workload, len(sized) // 2)
     return rows[sized[place][1]]
 
 

@@ -143,11 +143,12 @@ class InputBuffers:
         return [
             spec.name
             for spec in self.specs
-            if spec.source != "scalar" and not _same_bits(held[spec.name], fresh[spec.name])
+            if spec.source != "scalar" and not same_bits(held[spec.name], fresh[spec.name])
         ]
 
 
-def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two contiguous tensors of one shape and data type hold the same bytes."""
     if left.numel() == 0:
         return True
     return bool(_equal(_view(_view(left, -1), torch.uint8), _view(_view(right, -1), torch.uint8)))

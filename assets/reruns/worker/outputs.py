@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .documents import OutputSpec, size_bytes
-from .inputs import torch_dtype
+from .inputs import same_bits, torch_dtype
 
 _clone = torch.Tensor.clone
 _contiguous = torch.Tensor.contiguous
@@ -123,6 +123,14 @@ def aliased(tensors: Sequence[torch.Tensor], inputs: Mapping[str, Any]) -> list[
 def snapshot(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Copies made in stream order, without waiting for anything else on the device."""
     return [_clone(tensor) for tensor in tensors]
+
+
+def same(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
+    """Whether all tensors hold the same bytes."""
+    return all(
+        same_bits(_contiguous(one), _contiguous(other))
+        for one, other in zip(left, right, strict=True)
+    )
 
 
 def write(tensors: Sequence[torch.Tensor], folder: Path, name: str) -> list[str]:

@@ -107,9 +107,13 @@ class Runner:
         """Write out the last call's outputs: as they were in stream order, and as they are now."""
         _sleep(GRACE_S)
         self.device.synchronize()
+        snapshot = outputs.write(self._snapshot, folder, f"{name}-snapshot")
+        final = snapshot
+        if not outputs.same(self._snapshot, self._held):
+            final = outputs.write(self._held, folder, f"{name}-final")
         result = {
-            "snapshot": outputs.write(self._snapshot, folder, f"{name}-snapshot"),
-            "final": outputs.write(self._held, folder, f"{name}-final"),
+            "snapshot": snapshot,
+            "final": final,
             "aliased": outputs.aliased(self._held, self.buffers.values),
             "mutated": self.buffers.changed(seed),
         }
