@@ -38,6 +38,11 @@ _COMPONENTS_BELOW_AUTHOR: dict[str, int] = {"solutions": 3, "traces": 2}
 """How many components follow the author: fewer means a layout without author folders."""
 
 
+def known_folders() -> frozenset[str]:
+    """The top-level folders of the published layout."""
+    return frozenset({*_KIND_OF_FOLDER, "blob"})
+
+
 def path_fault(path: str) -> str | None:
     """Why a listed path is refused, or None for a safe one.
 
