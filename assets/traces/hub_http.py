@@ -23,7 +23,8 @@ from assets.traces.retries import PassingError, asked_wait_s
 
 MAX_REDIRECTS = 5
 MAX_ANSWER_BYTES = 64 * 1024**2
-CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES = 16 * 1024
+"""What a broken connection loses at most."""
 _REDIRECTS = {301, 302, 303, 307, 308}
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _USER_AGENT = f"kernelindex-pipeline; requests/{requests.__version__}"

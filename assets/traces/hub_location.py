@@ -47,7 +47,9 @@ def parse_hub_location(location: str, revision: str | None = None) -> HubLocatio
     inside = None if match["revision"] is None else unquote(match["revision"])
     if inside is not None and revision is not None and inside != revision:
         raise DatasetError(f"{location}: names revision {inside}, but {revision} was asked for too")
-    wanted = inside or revision or DEFAULT_REVISION
+    wanted = inside if inside is not None else revision
+    if wanted is None:
+        wanted = DEFAULT_REVISION
     if not _REVISION.fullmatch(wanted):
         raise DatasetError(f"{location}: {wanted!r} is not a branch, tag or commit")
     return HubLocation(match["dataset"], wanted)
