@@ -129,7 +129,7 @@ class _Tar(_Archive):
                     if not info.isdir():
                         path = info.name.removeprefix("./")
                         yield tar, info, _Member(path, info.size, _tar_problem(info))
-            while limited.read(_COPY_CHUNK_BYTES):
+            while limited.read(min(_COPY_CHUNK_BYTES, MAX_DOCUMENT_BYTES)):
                 pass  # gzip checks its sum only at the very end
 
 

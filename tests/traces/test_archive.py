@@ -169,7 +169,7 @@ def test_a_tar_header_that_claims_a_huge_name_is_refused(read, tmp_path, monkeyp
     info = tarfile.TarInfo("x" * 5000 + ".json")
     with tarfile.open(tmp_path / "data.tar.gz", "w:gz", format=tarfile.GNU_FORMAT) as archive:
         archive.addfile(info)
-    with pytest.raises(DatasetError, match=r"data\.tar\.gz"):
+    with pytest.raises(DatasetError, match="has a header or file of"):
         read(tmp_path / "data.tar.gz")
 
 
