@@ -58,6 +58,7 @@ def is_archive(path: Path) -> bool:
 def pull_archive(
     file: Path,
     *,
+    location: str,
     revision: str | None,
     authors: Sequence[str] | None,
     store: RawStore,
@@ -76,7 +77,7 @@ def pull_archive(
     prefix = _folder_around([member.path for member in members])
     problems: list[FileProblem] = []
     paths = _wanted(members, prefix, problems, with_tensors=with_tensors)
-    intake = Intake(str(file), sorted(paths), authors, store, problems, progress)
+    intake = Intake(location, sorted(paths), authors, store, problems, progress)
     identity = FLASHINFER_TRACE
     taken = set(intake.paths)
     with _readable(file), store.batch():

@@ -236,7 +236,7 @@ class _Fetch:
         todo: queue.SimpleQueue[ListedFile] = queue.SimpleQueue()
         for file in missing:
             todo.put(file)
-        results: queue.SimpleQueue[ListedFile | DatasetError | None] = queue.SimpleQueue()
+        results: queue.SimpleQueue[ListedFile | Exception | None] = queue.SimpleQueue()
         count = min(self.client.settings.parallel_downloads, len(missing))
         threads = [
             threading.Thread(target=self._work, args=(todo, results), daemon=True)
@@ -252,6 +252,8 @@ class _Fetch:
                         count -= 1
                     elif isinstance(result, DatasetError):
                         self._note(result)
+                    elif isinstance(result, Exception):
+                        raise result
                     else:
                         done += 1
                         done_bytes += result.size_bytes
@@ -276,7 +278,7 @@ class _Fetch:
     def _work(
         self,
         todo: "queue.SimpleQueue[ListedFile]",
-        results: "queue.SimpleQueue[ListedFile | DatasetError | None]",
+        results: "queue.SimpleQueue[ListedFile | Exception | None]",
     ) -> None:
         try:
             while not self.client.stopped.is_set():
@@ -292,6 +294,8 @@ class _Fetch:
                     results.put(error)
                 except OSError as error:
                     results.put(DatasetError(f"{self.store.root}: cannot be written ({error})"))
+                except Exception as error:  # noqa: BLE001  raised again by the thread that waits
+                    results.put(error)
                 else:
                     results.put(file)
         finally:

@@ -7,13 +7,15 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from http.cookiejar import DefaultCookiePolicy
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
 import requests.utils
+import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 
 from assets.traces.errors import DatasetError, PullStoppedError, TransientDatasetError
@@ -52,7 +54,7 @@ class HubClient:
         self.settings = settings
         self.stopped = threading.Event()
         self._local = threading.local()
-        self._sessions: list[requests.Session] = []
+        self._adapters: list[HTTPAdapter] = []
         self._lock = threading.Lock()
         self._proxies: dict[str, dict[str, str]] = {}
         self._busy_until = 0.0
@@ -60,8 +62,8 @@ class HubClient:
     def close(self) -> None:
         """Close every thread's connections."""
         with self._lock:
-            for session in self._sessions:
-                session.close()
+            for adapter in self._adapters:
+                adapter.close()
 
     def open(self, url: str, headers: Mapping[str, str], deadline: float) -> requests.Response:
         """Send a GET request and follow allowed redirects; the body is not read yet.
@@ -76,14 +78,7 @@ class HubClient:
             if response.status_code not in _REDIRECTS or location is None:
                 return response
             self._discard(response)
-            target = urljoin(url, location)
-            if not self.settings.allows(target):
-                parts = urlsplit(target)
-                raise DatasetError(
-                    f"{shown(url)}: redirects to {parts.scheme}://{parts.netloc.split('@')[-1]}, "
-                    "which is not an allowed host; if it should be, add it to KERNELINDEX_HUB_HOSTS"
-                )
-            url = target
+            url = self._redirected(url, location)
         raise DatasetError(f"{shown(url)}: more than {MAX_REDIRECTS} redirects")
 
     def get_json(self, url: str, *, etag: str | None = None) -> JsonAnswer:
@@ -105,17 +100,13 @@ class HubClient:
             response.close()
         try:
             data = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             what = "a web page" if looks_like_html(body) else "no JSON"
             raise PassingError(f"{shown(url)}: the answer is {what}") from error
         if data is None:
             raise PassingError(f"{shown(url)}: the answer is null")
-        next_link = response.links.get("next", {}).get("url")
         return JsonAnswer(
-            data,
-            response.headers.get("ETag"),
-            None if next_link is None else urlsplit(next_link).query,
-            response.headers,
+            data, response.headers.get("ETag"), _next_query(response), response.headers
         )
 
     def check_status(self, response: requests.Response, url: str) -> None:
@@ -157,8 +148,23 @@ class HubClient:
         except requests.RequestException as error:
             raise PassingError(f"{shown(url)}: the answer broke off ({_cause(error)})") from error
 
+    def _redirected(self, url: str, location: str) -> str:
+        """Where a redirect leads, if it may be followed."""
+        try:
+            target = urljoin(url, location)
+            parts = urlsplit(target)
+            allowed = self.settings.allows(target)
+        except ValueError as error:
+            raise DatasetError(f"{shown(url)}: redirects to what is no address") from error
+        if not allowed:
+            host = printable(f"{parts.scheme}://{parts.netloc.split('@')[-1]}")
+            raise DatasetError(
+                f"{shown(url)}: redirects to {host}, which is not an allowed host; if it should "
+                "be, add it to KERNELINDEX_HUB_HOSTS"
+            )
+        return target
+
     def _send(self, url: str, headers: Mapping[str, str], deadline: float) -> requests.Response:
-        session = self._session()
         remaining_s = deadline - time.monotonic()
         if remaining_s <= 0:
             raise TransientDatasetError(f"{shown(url)}: took longer than the time limit")
@@ -168,10 +174,9 @@ class HubClient:
         request = requests.PreparedRequest()
         try:
             request.prepare(method="GET", url=url, headers=sent)
-            return session.send(
+            return self._adapter().send(
                 request,
                 stream=True,
-                allow_redirects=False,
                 timeout=(
                     min(self.settings.connect_timeout_s, remaining_s),
                     min(self.settings.read_timeout_s, remaining_s),
@@ -184,20 +189,19 @@ class HubClient:
         except requests.RequestException as error:
             raise PassingError(f"{shown(url)}: cannot be reached ({_cause(error)})") from error
 
-    def _session(self) -> requests.Session:
-        session: requests.Session | None = getattr(self._local, "session", None)
-        if session is None:
-            session = requests.Session()
-            # The environment's proxies and certificates are passed explicitly; its netrc file
-            # would add credentials for hosts that we are merely redirected to.
-            session.trust_env = False
-            session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-            for scheme in ("https://", "http://"):
-                session.mount(scheme, HTTPAdapter(pool_connections=4, pool_maxsize=1))
-            self._local.session = session
+    def _adapter(self) -> HTTPAdapter:
+        """This thread's connections.
+
+        The adapter is used without a `requests.Session` around it: a session reads the whole body
+        of a redirect, adds credentials from a netrc file, and keeps cookies.
+        """
+        adapter: HTTPAdapter | None = getattr(self._local, "adapter", None)
+        if adapter is None:
+            adapter = HTTPAdapter(pool_connections=4, pool_maxsize=1)
+            self._local.adapter = adapter
             with self._lock:
-                self._sessions.append(session)
-        return session
+                self._adapters.append(adapter)
+        return adapter
 
     def _proxies_for(self, url: str) -> dict[str, str]:
         origin = "://".join(urlsplit(url)[:2])
@@ -220,11 +224,15 @@ class HubClient:
 
     def _discard(self, response: requests.Response) -> None:
         """Drop a body so that its connection can be used again, unless the body is long."""
-        try:
+        with suppress(OSError, HTTPException, urllib3.exceptions.HTTPError):
             response.raw.read(16 * 1024, decode_content=False)
-        except Exception as error:  # noqa: BLE001  urllib3's errors have no useful common base
-            del error
         response.close()
+
+
+def _next_query(response: requests.Response) -> str | None:
+    """The query of the Link header's next page."""
+    link = response.links.get("next", {}).get("url")
+    return None if link is None else link.partition("?")[2].partition("#")[0]
 
 
 def shown(url: str) -> str:

@@ -47,7 +47,10 @@ class HubSettings:
     def from_environment(cls, environment: Mapping[str, str]) -> "HubSettings":
         """Settings that the environment asks for; `DatasetError` names a variable that is bad."""
         endpoint = (environment.get("HF_ENDPOINT") or DEFAULT_ENDPOINT).strip().rstrip("/")
-        parts = urlsplit(endpoint)
+        try:
+            parts = urlsplit(endpoint)
+        except ValueError as error:
+            raise DatasetError(f"HF_ENDPOINT is no address ({error})") from error
         if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.query:
             raise DatasetError(f"HF_ENDPOINT must be an http(s) address such as {DEFAULT_ENDPOINT}")
         if parts.username or parts.password:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from importlib import resources
 from pathlib import Path
 
 from assets.traces.archive import is_archive, pull_archive
@@ -15,7 +16,7 @@ from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile, DatasetSnapshot
 
 SAMPLE = "sample"
-SAMPLE_DIRECTORY = Path(__file__).parent / "sample"
+SAMPLE_DIRECTORY = Path(str(resources.files("assets.traces").joinpath("sample")))
 """The dataset that ships with the package; `sample` is its location's name."""
 
 
@@ -57,6 +58,7 @@ def pull(
     read = pull_archive if path.is_file() else pull_directory
     return read(
         path,
+        location=location,
         revision=revision,
         authors=authors,
         store=store,

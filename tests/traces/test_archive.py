@@ -8,16 +8,10 @@ import pytest
 
 from assets.traces.errors import DatasetError
 from assets.traces.pull import pull
-from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import ProblemReason
 from tests.traces.test_directory import FILES, POINTER, write
 
 SUFFIXES = [".tar.gz", ".tgz", ".zip"]
-
-
-@pytest.fixture
-def store(tmp_path):
-    return RawStore(tmp_path / "store")
 
 
 @pytest.fixture
