@@ -62,14 +62,16 @@ class RawStore:
     def put(self, data: bytes, blob_id: str | None = None) -> str:
         """Store bytes (once) and return their digest, remembering the blob id they came with.
 
-        Durable on return, or at the end of the enclosing `batch()`.
+        Durable on return, or at the end of the enclosing `batch()`. Raises `RawStoreError` if the
+        disk cannot take them.
         """
         digest = digest_of(data)
-        if not self.has(digest):
-            temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
-            temporary.write_bytes(self._codec.compress(data, asbytes=True))
-            self._publish(temporary, digest)
-        self._remember(digest, blob_id, len(data))
+        with self._writing():
+            if not self.has(digest):
+                temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
+                temporary.write_bytes(self._codec.compress(data, asbytes=True))
+                self._publish(temporary, digest)
+            self._remember(digest, blob_id, len(data))
         return digest
 
     def put_file(self, path: Path, blob_id: str | None = None) -> str:
@@ -77,13 +79,17 @@ class RawStore:
         with path.open("rb") as stream:
             digest = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
         size_bytes = path.stat().st_size
-        if not self.has(digest):
-            temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
-            with path.open("rb") as source, pa.output_stream(temporary, compression="zstd") as sink:
-                while chunk := source.read(_COPY_CHUNK_BYTES):
-                    sink.write(chunk)
-            self._publish(temporary, digest)
-        self._remember(digest, blob_id, size_bytes)
+        with self._writing():
+            if not self.has(digest):
+                temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
+                with (
+                    path.open("rb") as source,
+                    pa.output_stream(temporary, compression="zstd") as sink,
+                ):
+                    while chunk := source.read(_COPY_CHUNK_BYTES):
+                        sink.write(chunk)
+                self._publish(temporary, digest)
+            self._remember(digest, blob_id, size_bytes)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -144,9 +150,16 @@ class RawStore:
         try:
             yield
         finally:
-            with self._lock:
+            with self._lock, self._writing():
                 self._batches -= 1
                 self._commit()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RawStoreError(f"{self.root}: cannot be written ({error})") from error
 
     def _path(self, digest: str) -> Path:
         hexadecimal = digest.removeprefix("sha256:")

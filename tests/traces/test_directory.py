@@ -276,3 +276,11 @@ def test_progress_ends_with_every_file_done(root, store):
     assert [state.files_done for state in seen] == list(range(1, len(FILES) + 1))
     assert seen[-1].files_total == len(FILES)
     assert seen[-1].size_bytes_done == sum(map(len, FILES.values()))
+
+
+def test_a_clone_with_sha256_objects_has_the_tree_hash(root, read):
+    plain = read(root).revision
+    git(root, "init", "-q", "--object-format=sha256")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "data")
+    assert read(root).revision == plain

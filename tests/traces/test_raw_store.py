@@ -139,3 +139,10 @@ def test_a_killed_writer_leaves_only_whole_files(tmp_path, delay_s):
     while store.digest_of_blob(blob_id(str(known).encode() * 50)) is not None:
         known += 1
     assert known >= len(digests) - 1  # all that were stored, save one cut off from its index line
+
+
+def test_a_disk_that_takes_nothing_is_an_error_that_names_the_store(tmp_path):
+    store = RawStore(tmp_path / "store")
+    (tmp_path / "store" / "tmp").rmdir()
+    with pytest.raises(RawStoreError, match="store: cannot be written"):
+        store.put(b"data")
