@@ -7,7 +7,6 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from io import BufferedRandom
-from pathlib import Path
 from urllib.parse import quote
 
 import requests
@@ -217,8 +216,3 @@ def _wrong_content(
         final=final,
         max_attempts=WRONG_CONTENT_ATTEMPTS,
     )
-
-
-def partial_file(folder: Path, file: ListedFile) -> Path:
-    """Where a large file is received, found again by the next run."""
-    return folder / f"{file.blob_id}.part"

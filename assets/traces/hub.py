@@ -4,7 +4,6 @@ An unchanged dataset costs one conditional request. Blobs seen before, at whatev
 not fetched again. What a stopped or killed pull had stored is there for the next one.
 """
 
-import fcntl
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -16,7 +15,6 @@ from assets.traces.download import (
     MemoryBody,
     download,
     file_url,
-    partial_file,
 )
 from assets.traces.errors import DatasetError, PullStoppedError, TransientDatasetError
 from assets.traces.hub_cache import HubCache
@@ -34,11 +32,14 @@ from assets.traces.hub_settings import HubSettings
 from assets.traces.identity import hub_identity
 from assets.traces.layout import TENSOR_SUFFIX, of_authors
 from assets.traces.lfs import parse_pointer
+from assets.traces.partial_files import partial_file, remove_leftovers
 from assets.traces.progress import PullProgress
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile, DatasetSnapshot, FileProblem, ProblemReason
 
 MAX_ERRORS = 10
+_PARTIAL = "partial"
+_SHA256_DIGITS = 64
 _MAX_POINTER_BYTES = 1024
 _STOP_WAIT_S = 5.0
 """How long to wait for a thread that sits in a read; it is left behind then, and ends itself."""
@@ -69,6 +70,7 @@ def pull_hub(
         else:
             listing = _listing_online(client, location, cache)
         wanted = _wanted(listing, authors, with_tensors=with_tensors)
+        remove_leftovers(store.root / _PARTIAL, lambda blob_id: _digest(store, blob_id) is not None)
         missing = _missing(wanted, store)
         if missing and settings.offline:
             raise DatasetError(
@@ -153,15 +155,16 @@ def _wanted(
 
 def _missing(wanted: Sequence[ListedFile], store: RawStore) -> list[ListedFile]:
     """One file for each blob that is not in the store."""
-    missing = {file.blob_id: file for file in wanted if _digest(store, file) is None}
+    missing = {file.blob_id: file for file in wanted if _digest(store, file.blob_id) is None}
     return list(missing.values())
 
 
-def _digest(store: RawStore, file: ListedFile) -> str | None:
-    if file.is_lfs:
-        digest = f"sha256:{file.blob_id}"
+def _digest(store: RawStore, blob_id: str) -> str | None:
+    """The digest of a blob that is in the store; for large file storage they are the same."""
+    if len(blob_id) == _SHA256_DIGITS:
+        digest = f"sha256:{blob_id}"
         return digest if store.has(digest) else None
-    return store.digest_of_blob(file.blob_id)
+    return store.digest_of_blob(blob_id)
 
 
 def _snapshot(
@@ -175,7 +178,7 @@ def _snapshot(
     files: list[DatasetFile] = []
     problems = list(listing.problems)
     for listed in wanted:
-        digest = _digest(store, listed)
+        digest = _digest(store, listed.blob_id)
         if digest is None:
             raise TransientDatasetError(
                 f"{listed.path}: left the store during the pull; pull again"
@@ -322,19 +325,7 @@ class _Fetch:
             download(self.client, url, file, body)
             self.store.put(body.data, file.blob_id)
             return
-        folder = self.store.root / "partial"
-        folder.mkdir(exist_ok=True)
-        path = partial_file(folder, file)
-        with path.open("a+b") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise TransientDatasetError(
-                    f"{file.path}: another process is downloading it; pull again when it is done"
-                ) from error
-            if not path.exists():  # whoever held the lock finished it
-                raise TransientDatasetError(f"{file.path}: was just downloaded; pull again")
+        with partial_file(self.store.root / _PARTIAL, file.blob_id) as (path, stream):
             download(self.client, url, file, FileBody(stream))
             stream.flush()
             self.store.put_file(path, file.blob_id)
-            path.unlink()
