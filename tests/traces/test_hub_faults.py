@@ -136,7 +136,7 @@ def test_a_rate_limit_is_waited_for_by_every_thread(hub, read, store, headers):
 
     moments = []
     hub.before = lambda request: moments.append((time.monotonic(), request.path))
-    hub.fail("definitions/gemm/d.json", refuse, refuse)
+    hub.fail("definitions/gemm/d.json", refuse)
     assert contents(read(retries=0, parallel_downloads=2, rate_limit_wait_max_s=9), store) == WANTED
     refused = [at for at, path in moments if path.endswith("definitions/gemm/d.json")]
     assert all(later - earlier > 0.9 for earlier, later in pairwise(refused))
