@@ -17,7 +17,7 @@ from assets.traces.download import (
     file_url,
 )
 from assets.traces.errors import DatasetError, PullStoppedError, TransientDatasetError
-from assets.traces.hub_cache import HubCache
+from assets.traces.hub_cache import HubCache, Selection
 from assets.traces.hub_http import HubClient
 from assets.traces.hub_listing import (
     HeadAnswer,
@@ -63,13 +63,16 @@ def pull_hub(
     cache = HubCache(store, settings.endpoint, location.dataset)
     report = progress or _ignore
     report(PullProgress("list", 0, 0, 0, 0, 0))
+    selection = Selection(
+        None if authors is None else tuple(sorted(set(authors))), with_tensors=with_tensors
+    )
     client = HubClient(settings)
     try:
         if settings.offline:
-            listing = _listing_offline(location, cache)
+            listing = _listing_offline(location, cache, selection)
         else:
             listing = _listing_online(client, location, cache)
-        wanted = _wanted(listing, authors, with_tensors=with_tensors)
+        wanted = _wanted(listing, selection)
         remove_leftovers(store.root / _PARTIAL, lambda blob_id: _digest(store, blob_id) is not None)
         missing = _missing(wanted, store)
         if missing and settings.offline:
@@ -81,9 +84,9 @@ def pull_hub(
         fetch.run(wanted, missing)
     finally:
         client.close()
-    snapshot = _snapshot(location, listing, wanted, authors, store)
+    snapshot = _snapshot(location, listing, wanted, selection, store)
     if not settings.offline:
-        cache.keep_pulled(location.revision, HeadAnswer(sha=listing.revision))
+        cache.keep_pulled(location.revision, selection, HeadAnswer(sha=listing.revision))
     return snapshot
 
 
@@ -125,9 +128,9 @@ def _listing_online(client: HubClient, location: HubLocation, cache: HubCache) -
     return listing
 
 
-def _listing_offline(location: HubLocation, cache: HubCache) -> Listing:
+def _listing_offline(location: HubLocation, cache: HubCache, selection: Selection) -> Listing:
     head = HeadAnswer(sha=location.revision) if location.is_pinned else None
-    head = head or cache.pulled(location.revision)
+    head = head or cache.pulled(location.revision, selection)
     listing = None if head is None else cache.listing(head.sha)
     if listing is None:
         raise DatasetError(
@@ -137,20 +140,18 @@ def _listing_offline(location: HubLocation, cache: HubCache) -> Listing:
     return listing
 
 
-def _wanted(
-    listing: Listing, authors: Sequence[str] | None, *, with_tensors: bool
-) -> list[ListedFile]:
-    files = {
-        file.path: file
-        for file in listing.files
-        if with_tensors or not file.path.endswith(TENSOR_SUFFIX)
-    }
+def _is_selected(path: str, selection: Selection) -> bool:
+    return selection.with_tensors or not path.endswith(TENSOR_SUFFIX)
+
+
+def _wanted(listing: Listing, selection: Selection) -> list[ListedFile]:
+    files = {file.path: file for file in listing.files if _is_selected(file.path, selection)}
     if not files:
         raise DatasetError(
             f"no dataset files at {listing.revision}; expected definitions/, workloads/, "
             "solutions/ and traces/"
         )
-    return [files[path] for path in of_authors(files, authors)]
+    return [files[path] for path in of_authors(files, selection.authors)]
 
 
 def _missing(wanted: Sequence[ListedFile], store: RawStore) -> list[ListedFile]:
@@ -171,12 +172,12 @@ def _snapshot(
     location: HubLocation,
     listing: Listing,
     wanted: Sequence[ListedFile],
-    authors: Sequence[str] | None,
+    selection: Selection,
     store: RawStore,
 ) -> DatasetSnapshot:
     identity = hub_identity(location.dataset)
     files: list[DatasetFile] = []
-    problems = list(listing.problems)
+    problems = [p for p in listing.problems if _is_selected(p.path, selection)]
     for listed in wanted:
         digest = _digest(store, listed.blob_id)
         if digest is None:
@@ -206,7 +207,7 @@ def _snapshot(
         location=str(location),
         revision=listing.revision,
         revision_at=listing.revision_at,
-        authors=None if authors is None else tuple(sorted(set(authors))),
+        authors=selection.authors,
         files=tuple(files),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),
     )

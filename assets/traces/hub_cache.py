@@ -4,8 +4,11 @@ A commit's listing never changes, so it is asked for once. Small files under the
 one that is missing or unreadable only costs a request.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
@@ -20,6 +23,22 @@ from assets.traces.snapshot import write_atomically
 MAX_LISTINGS = 32
 _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
 Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a commit a pull takes; by default all but tensors."""
+
+    authors: tuple[str, ...] | None = None
+    with_tensors: bool = False
+
+    @property
+    def key(self) -> str:
+        """A short name that differs between selections; empty for the default."""
+        if self == Selection():
+            return ""
+        text = json.dumps([self.authors, self.with_tensors])
+        return "-" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class HubCache:
@@ -37,13 +56,17 @@ class HubCache:
         """Remember which commit a name stands for."""
         self._write(self._head_file(revision), head)
 
-    def pulled(self, revision: str) -> HeadAnswer | None:
-        """The commit a name stood for when it was last pulled completely."""
-        return _read(self._pulled_file(revision), HeadAnswer)
+    def pulled(self, revision: str, selection: Selection) -> HeadAnswer | None:
+        """The commit a name stood for when this selection of it was last pulled completely.
 
-    def keep_pulled(self, revision: str, head: HeadAnswer) -> None:
-        """Remember that a name's commit was pulled completely."""
-        self._write(self._pulled_file(revision), head)
+        Where it never was, the commit of the last pull of everything.
+        """
+        exact = _read(self._pulled_file(revision, selection), HeadAnswer)
+        return exact or _read(self._pulled_file(revision, Selection()), HeadAnswer)
+
+    def keep_pulled(self, revision: str, selection: Selection, head: HeadAnswer) -> None:
+        """Remember that a selection of a name's commit was pulled completely."""
+        self._write(self._pulled_file(revision, selection), head)
 
     def listing(self, revision: str) -> Listing | None:
         """The files of a commit, if they were listed before."""
@@ -63,8 +86,8 @@ class HubCache:
     def _head_file(self, revision: str) -> Path:
         return self._folder / f"head-{quote(revision, safe='')}.json"
 
-    def _pulled_file(self, revision: str) -> Path:
-        return self._folder / f"pulled-{quote(revision, safe='')}.json"
+    def _pulled_file(self, revision: str, selection: Selection) -> Path:
+        return self._folder / f"pulled-{quote(revision, safe='')}{selection.key}.json"
 
     def _listing_file(self, revision: str) -> Path:
         return self._folder / f"listing-{revision}.json.zst"

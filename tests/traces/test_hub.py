@@ -178,8 +178,11 @@ def test_offline_before_any_pull_says_what_to_do(hub, read):
     with pytest.raises(DatasetError, match="never pulled completely and HF_HUB_OFFLINE is set"):
         read(offline=True)
     read(authors=["bob"])
-    with pytest.raises(DatasetError, match=r"3 of 6 files .* were never pulled"):
+    with pytest.raises(DatasetError, match="never pulled completely"):
         read(offline=True)
+    pinned = f"{LOCATION}@{hub.refs['main']}"
+    with pytest.raises(DatasetError, match=r"3 of 6 files .* were never pulled"):
+        read(pinned, offline=True)
 
 
 def test_a_saved_snapshot_and_the_store_replay_without_the_hub(hub, read, store, tmp_path):
@@ -189,3 +192,13 @@ def test_a_saved_snapshot_and_the_store_replay_without_the_hub(hub, read, store,
     snapshot = load_snapshot(tmp_path / "snapshot.json")
     assert missing_files(snapshot, again) == []
     assert contents(snapshot, again) == WANTED
+
+
+def test_offline_everything_is_what_was_there_when_everything_was_pulled(hub, read):
+    everything = read()
+    hub.commit(FILES | {"traces/ann/gemm/new.jsonl": b"{}"})
+    bob = read(authors=["bob"])
+    assert bob.revision != everything.revision
+    assert read(offline=True) == everything
+    assert read(offline=True, authors=["bob"]) == bob
+    assert read(offline=True, authors=["ann"]).revision == everything.revision

@@ -75,6 +75,7 @@ def test_hostile_entries_of_a_listing_become_problems(hub, read, store):
         entry | {"path": "definitions/link.json", "type": "symlink"},
         entry | {"path": "definitions/module.json", "type": "commit"},
         entry | {"path": "definitions/huge.json", "size": 10**12},
+        entry | {"path": "blob/huge.safetensors", "size": 10**12},
         entry | {"path": "definitions/noid.json", "oid": "../../x"},
         entry | {"path": "definitions/gemm/d.json"},
     ]
