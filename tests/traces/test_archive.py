@@ -81,7 +81,7 @@ def test_an_authors_filter_and_tensors_work_as_for_directories(packed, read):
 def test_odd_members_are_problems_and_nothing_is_written_outside(packed, read, tmp_path):
     odd = [
         ("../../evil.json", b"{}"),
-        ("/tmp/evil.json", b"{}"),
+        ("/absolute/evil.json", b"{}"),
         ("a/../b.json", b"{}"),
         ("twice.json", b"1"),
         ("twice.json", b"2"),
@@ -95,7 +95,7 @@ def test_odd_members_are_problems_and_nothing_is_written_outside(packed, read, t
     reasons = {problem.path: problem.reason for problem in snapshot.problems}
     assert reasons == {
         "../../evil.json": ProblemReason.UNSAFE_PATH,
-        "/tmp/evil.json": ProblemReason.UNSAFE_PATH,
+        "/absolute/evil.json": ProblemReason.UNSAFE_PATH,
         "a/../b.json": ProblemReason.UNSAFE_PATH,
         "twice.json": ProblemReason.DUPLICATE_PATH,
         "both.json": ProblemReason.DUPLICATE_PATH,

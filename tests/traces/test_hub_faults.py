@@ -231,3 +231,33 @@ def test_a_dataset_without_documents_is_an_error(hub, read):
     hub.commit({"README.md": b"x"})
     with pytest.raises(DatasetError, match="no dataset files at"):
         read()
+
+
+def test_one_refusal_makes_all_threads_pause(hub, read):
+    hub.commit({f"definitions/{number}.json": str(number).encode() for number in range(60)})
+    hub.delay_s = 0.01
+    moments = []
+    hub.before = lambda request: moments.append(time.monotonic())
+    refused = []
+
+    def refuse(answer):
+        refused.append(time.monotonic())
+        answer.send(429, b"", {"Retry-After": "1"})
+
+    hub.fail("definitions/1.json", refuse)
+    assert len(read(parallel_downloads=2).files) == 60
+    paused = [at for at in moments if refused[0] + 0.3 < at < refused[0] + 0.9]
+    after = [at for at in moments if at >= refused[0] + 0.9]
+    assert paused == []
+    assert len(after) > 10
+
+
+def test_a_server_that_cannot_resume_sends_the_file_anew(hub, read, store):
+    oid = digest_of(FILES[LARGE]).removeprefix("sha256:")
+    hub.fail(
+        oid,
+        lambda answer: answer.break_off_after(50_000),
+        lambda answer: answer.send(200, answer.content),
+    )
+    assert contents(read(), store) == WANTED
+    assert len(hub.paths(oid)) == 2
