@@ -1,0 +1,491 @@
+"""Normalize one dataset snapshot: raw files in, Parquet parts and counts out.
+
+The parts lie in a staging directory, one folder per table of `records.SCHEMAS`; making them a
+publication is the work of `assets.tables`. Definitions and solutions are read here; trace and
+workload files are read by a pool of processes, chunk by chunk, so that memory does not grow with
+the number of traces. Nothing of a dataset is ever run.
+"""
+
+import json
+import multiprocessing
+import os
+import pickle
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from assets.manifests import rows
+from assets.manifests.catalog import Catalog, read_catalog
+from assets.manifests.implementations import DatasetOrigin
+from assets.manifests.instants import InstantError, utc_instant
+from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
+from assets.manifests.runs import trace_protocol
+from assets.manifests.trace_files import FileOutcome, References, TraceReader, inputs_digests
+from assets.traces.errors import DatasetError
+from assets.traces.layout import author_of, kind_of
+from assets.traces.lines import Malformed, read_documents
+from assets.traces.raw_store import RawStore
+from assets.traces.snapshot import DatasetFile, DatasetSnapshot
+
+Kind = Literal["definition", "solution", "workload", "trace", "unplaced"]
+
+_CHUNK_BYTES = 16 * 1024 * 1024
+_IN_PROCESS_BYTES = 3 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What is known of a file's content that was normalized before."""
+
+    references: References
+    inputs_digest: str
+    documents: int
+    workload_rows: int
+    quarantined: int
+    reasons: Mapping[str, int]
+    newest_trace_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What earlier publications of the dataset say.
+
+    `identities` gives the revision under which a (path, content digest) of a solution is known,
+    `later_identities` those that are known only from later revisions than the one to be read, and
+    `files` the state of each (path, file digest).
+    """
+
+    identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    later_identities: frozenset[tuple[str, str]] = frozenset()
+    files: Mapping[tuple[str, str], FileState] = field(default_factory=dict)
+
+
+@dataclass
+class Counts:
+    """Documents by kind: `read` is the sum of the others once publication has split them."""
+
+    read: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    workload_rows: Counter[str] = field(default_factory=Counter)
+    unchanged: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Normalized:
+    """The outcome of one normalization.
+
+    `moved` are the solutions that were known from later revisions and now have the identity of
+    this one: the later revisions must be read again with it.
+    """
+
+    staging: Path
+    snapshot: DatasetSnapshot
+    counts: Counts
+    newest_trace_at: datetime | None
+    moved: dict[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class NormalizeProgress:
+    """How far the trace files are read."""
+
+    files_done: int
+    files_total: int
+    documents: int
+
+
+Progress = Callable[[NormalizeProgress], None]
+
+
+def normalize(
+    snapshot: DatasetSnapshot,
+    store: RawStore,
+    staging: Path,
+    known: Known,
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> Normalized:
+    """Write the rows of a snapshot as Parquet parts under `staging`.
+
+    `processes` is how many read traces at once (default: the machine's processors).
+
+    Raises:
+        DatasetError: a raw file that is gone or damaged.
+    """
+    origin = DatasetOrigin(snapshot.dataset, snapshot.url, snapshot.revision)
+    by_kind = _files_by_kind(snapshot, store)
+    reading = read_catalog(
+        origin,
+        by_kind["definition"],
+        by_kind["solution"],
+        lambda file: store.get(file.digest),
+        lambda path, content: known.identities.get((path, content), snapshot.revision),
+    )
+    catalog, documents = reading.catalog, reading.documents
+    rejected = reading.rejected + _unplaced(by_kind["unplaced"], snapshot)
+
+    batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
+    _add_catalog(batch, catalog)
+    counts = Counts()
+    for kind in ("definition", "solution"):
+        counts.read[kind] += sum(documents[file.path] for file in by_kind[kind])
+    for item in rejected:
+        counts.quarantined[item.kind] += item.severity is Severity.ERROR
+        if item.kind == "unplaced":
+            counts.read["unplaced"] += 1
+            documents[item.path] = 1
+
+    to_read: list[DatasetFile] = []
+    for file in by_kind["trace"] + by_kind["workload"]:
+        state = known.files.get((file.path, file.digest))
+        if state is not None and _is_unchanged(state, file, catalog):
+            _count_unchanged(counts, _kind(file), state)
+        else:
+            to_read.append(file)
+    outcomes = _read_traces(
+        to_read,
+        catalog,
+        store,
+        staging,
+        snapshot.snapshot_id[7:19],
+        processes or os.cpu_count() or 1,
+        progress,
+    )
+    for outcome in outcomes:
+        kind = _kind_of_path(outcome.path)
+        counts.read[kind] += outcome.documents
+        counts.workload_rows[kind] += outcome.workload_rows
+        counts.quarantined[kind] += len(outcome.quarantined)
+        documents[outcome.path] = outcome.documents
+    newest_trace_at = _newest(outcomes, known, snapshot)
+    _add_revision(batch, snapshot, newest_trace_at)
+    _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
+    batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
+    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
+    moved = {
+        (item.path, item.content_digest): item.source_revision
+        for item, _ in catalog.implementation_rows
+        if (item.path, item.content_digest) in known.later_identities
+    }
+    return Normalized(staging, snapshot, counts, newest_trace_at, moved)
+
+
+_TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]+)"')
+
+
+def newest_trace_time(snapshot: DatasetSnapshot, store: RawStore) -> datetime | None:
+    """The newest time that any trace of a snapshot states, without reading the documents."""
+    newest: datetime | None = None
+    for file in snapshot.files:
+        if kind_of(file.path) != "trace":
+            continue
+        for text in set(_TIMESTAMP.findall(store.get(file.digest))):
+            try:
+                at = _naive(utc_instant(text.decode("utf-8", "replace")))
+            except InstantError:
+                continue
+            newest = at if newest is None or at > newest else newest
+    return newest
+
+
+def normalize_again(
+    snapshots: Iterable[DatasetSnapshot],
+    store: RawStore,
+    staging: Path,
+    known: Known,
+    moved: Mapping[tuple[str, str], str],
+) -> None:
+    """Stage the rows of later revisions once more, with the identities that moved.
+
+    Every trace is read again: its run has another implementation digest now.
+    """
+    identities = {**known.identities, **moved}
+    for snapshot in snapshots:
+        normalize(snapshot, store, staging, Known(identities=identities))
+
+
+def _files_by_kind(snapshot: DatasetSnapshot, store: RawStore) -> dict[Kind, list[DatasetFile]]:
+    by_kind: dict[Kind, list[DatasetFile]] = {
+        "definition": [],
+        "solution": [],
+        "workload": [],
+        "trace": [],
+        "unplaced": [],
+    }
+    for file in snapshot.files:
+        if not file.path.endswith((".json", ".jsonl")):
+            continue
+        by_kind[kind_of(file.path) or _kind_by_content(store.get(file.digest))].append(file)
+    return by_kind
+
+
+def _kind_by_content(data: bytes) -> Kind:
+    """The kind of a file whose place does not say it: by the fields of its first document."""
+    first = next(read_documents(data), None)
+    if first is None or isinstance(first, Malformed):
+        return "unplaced"
+    head = first.data
+    if b'"workload"' in head and b'"definition"' in head:
+        return "trace"
+    if b'"sources"' in head and b'"definition"' in head:
+        return "solution"
+    if b'"axes"' in head and b'"inputs"' in head and b'"outputs"' in head:
+        return "definition"
+    return "unplaced"
+
+
+def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[QuarantinedItem]:
+    items = [
+        QuarantinedItem(
+            Reason.UNPLACED_FILE,
+            "unplaced",
+            file.path,
+            1,
+            "$",
+            "neither the path nor the fields say what this file holds",
+            "",
+        )
+        for file in files
+    ]
+    return items + [
+        QuarantinedItem(
+            Reason.UNREADABLE_FILE,
+            "unplaced",
+            problem.path,
+            1,
+            "$",
+            f"{problem.reason}: {problem.message}",
+            "",
+        )
+        for problem in snapshot.problems
+    ]
+
+
+def _kind(file: DatasetFile) -> str:
+    return _kind_of_path(file.path)
+
+
+def _kind_of_path(path: str) -> str:
+    return "workload" if kind_of(path) == "workload" else "trace"
+
+
+def _is_unchanged(state: FileState, file: DatasetFile, catalog: Catalog) -> bool:
+    current = state.references.inputs_digest(catalog, file.path)
+    return current == state.inputs_digest
+
+
+def _count_unchanged(counts: Counts, kind: str, state: FileState) -> None:
+    counts.read[kind] += state.documents
+    counts.workload_rows[kind] += state.workload_rows
+    counts.quarantined[kind] += state.quarantined
+    counts.reasons.update(state.reasons)
+    counts.unchanged[kind] += state.documents - state.workload_rows - state.quarantined
+
+
+def _add_catalog(batch: rows.RowBatch, catalog: Catalog) -> None:
+    rows.add_protocol(batch, trace_protocol())
+    for operation, at in catalog.operation_rows:
+        rows.add_operation(batch, operation, at)
+    projects: set[str] = set()
+    for implementation, at in catalog.implementation_rows:
+        if implementation.project.manifest.digest not in projects:
+            projects.add(implementation.project.manifest.digest)
+            rows.add_project(batch, implementation.project, at)
+        rows.add_implementation(batch, implementation, at)
+
+
+def _newest(
+    outcomes: list[FileOutcome], known: Known, snapshot: DatasetSnapshot
+) -> datetime | None:
+    read = {outcome.path: outcome.newest_trace_at for outcome in outcomes}
+    times = [
+        read[file.path]
+        if file.path in read
+        else known.files[file.path, file.digest].newest_trace_at
+        for file in snapshot.files
+        if file.path in read or (file.path, file.digest) in known.files
+    ]
+    return max((_naive(time) for time in times if time is not None), default=None)
+
+
+def _naive(time: datetime) -> datetime:
+    return time.replace(tzinfo=None)
+
+
+def _add_revision(
+    batch: rows.RowBatch, snapshot: DatasetSnapshot, newest_trace_at: datetime | None
+) -> None:
+    """When the revision is from: its commit, else the newest trace that it holds."""
+    committed_at = snapshot.revision_at and _naive(snapshot.revision_at)
+    batch.add(
+        "revisions",
+        "",
+        None,
+        revision_at=committed_at or newest_trace_at,
+        revision_at_source="commit" if committed_at else "traces",
+        authors=list(snapshot.authors) if snapshot.authors is not None else None,
+        snapshot_id=snapshot.snapshot_id,
+        location=snapshot.location,
+        url=snapshot.url,
+        files=len(snapshot.files),
+    )
+
+
+def _add_files(
+    batch: rows.RowBatch,
+    snapshot: DatasetSnapshot,
+    known: Known,
+    catalog: Catalog,
+    outcomes: list[FileOutcome],
+    documents: Mapping[str, int],
+    rejected: list[QuarantinedItem],
+) -> None:
+    file_digests = {file.path: file.digest for file in snapshot.files}
+    inputs = inputs_digests(catalog, outcomes)
+    by_path = {outcome.path: outcome for outcome in outcomes}
+    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    found_reasons = _reasons_by_file(found)
+    for placed_path, digest in _solution_inputs(catalog, rejected).items():
+        inputs[placed_path] = digest
+    for file in snapshot.files:
+        outcome, state = by_path.get(file.path), known.files.get((file.path, file.digest))
+        if outcome is None and file.path not in documents and state is not None:
+            inputs[file.path] = state.inputs_digest
+        if outcome is None and file.path not in documents and state is not None:
+            reasons = dict(state.reasons)
+        else:
+            reasons = dict(found_reasons.get(file.path, {}))
+        batch.add(
+            "source_files",
+            file.path,
+            None,
+            kind=kind_of(file.path),
+            author_directory=author_of(file.path),
+            file_digest=file.digest,
+            blob_id=file.blob_id,
+            size_bytes=file.size_bytes,
+            documents=documents.get(file.path, state.documents if state else 0),
+            workload_rows=outcome.workload_rows
+            if outcome
+            else (state.workload_rows if state else 0),
+            quarantined=sum(reasons.values()),
+            reasons_json=json.dumps(reasons, sort_keys=True),
+            references_json=outcome.references.to_json()
+            if outcome
+            else (state.references.to_json() if state else References().to_json()),
+            inputs_digest=inputs.get(file.path, ""),
+            newest_trace_at=_file_time(outcome, state),
+        )
+    rows.add_quarantined(batch, found, file_digests, inputs)
+
+
+def _reasons_by_file(items: Iterable[QuarantinedItem]) -> dict[str, Counter[str]]:
+    reasons: dict[str, Counter[str]] = {}
+    for item in items:
+        if item.severity is Severity.ERROR:
+            reasons.setdefault(item.path, Counter())[str(item.reason)] += 1
+    return reasons
+
+
+def _file_time(outcome: FileOutcome | None, state: FileState | None) -> datetime | None:
+    source = outcome or state
+    return _naive(source.newest_trace_at) if source and source.newest_trace_at else None
+
+
+def _solution_inputs(catalog: Catalog, rejected: list[QuarantinedItem]) -> dict[str, str]:
+    """A solution depends on its definition: whether it is published can change with it."""
+    states = {at.path: item.digest for item, at in catalog.implementation_rows}
+    states |= {
+        item.path: f"{item.reason}: {item.message}" for item in rejected if item.kind == "solution"
+    }
+    return states
+
+
+def _chunks(files: list[DatasetFile]) -> Iterator[list[DatasetFile]]:
+    chunk: list[DatasetFile] = []
+    size_bytes = 0
+    for file in files:
+        chunk.append(file)
+        size_bytes += file.size_bytes
+        if size_bytes >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size_bytes = [], 0
+    if chunk:
+        yield chunk
+
+
+def _read_traces(
+    files: list[DatasetFile],
+    catalog: Catalog,
+    store: RawStore,
+    staging: Path,
+    snapshot_id: str,
+    processes: int,
+    progress: Progress | None,
+) -> list[FileOutcome]:
+    chunks = list(enumerate(_chunks(files)))
+    done: list[FileOutcome] = []
+
+    def report(outcomes: list[FileOutcome]) -> None:
+        done.extend(outcomes)
+        if progress is not None:
+            progress(NormalizeProgress(len(done), len(files), sum(item.documents for item in done)))
+
+    if processes == 1 or sum(file.size_bytes for file in files) <= _IN_PROCESS_BYTES:
+        worker = _Worker(catalog, store.root, staging, snapshot_id)
+        for number, chunk in chunks:
+            report(worker.read(number, chunk))
+        return done
+    state = pickle.dumps((catalog, store.root, staging, snapshot_id))
+    # Reading processes share nothing with the threads of this one, and import our code once.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "pandas"])
+    with ProcessPoolExecutor(
+        min(processes, len(chunks)), context, initializer=_start_worker, initargs=(state,)
+    ) as pool:
+        for outcomes in pool.map(_read_chunk, chunks):
+            report(outcomes)
+    return done
+
+
+class _Worker:
+    """Reads chunks of trace files and writes one part per chunk."""
+
+    def __init__(self, catalog: Catalog, store_root: Path, staging: Path, snapshot_id: str) -> None:
+        self._catalog = catalog
+        self._snapshot_id = snapshot_id
+        self._store = RawStore(store_root)
+        self._staging = staging
+        self._reader = TraceReader(catalog)
+
+    def read(self, number: int, files: list[DatasetFile]) -> list[FileOutcome]:
+        origin = self._catalog.origin
+        batch = rows.RowBatch(origin.dataset, origin.revision)
+        written: set[tuple[str, ...]] = set()
+        outcomes = [
+            self._reader.read(file, self._store.get(file.digest), batch, written) for file in files
+        ]
+        batch.write(self._staging, f"{self._snapshot_id}-traces-{number:06d}")
+        return outcomes
+
+
+_worker: _Worker | None = None
+
+
+def _start_worker(state: bytes) -> None:
+    global _worker
+    _worker = _Worker(*pickle.loads(state))
+
+
+def _read_chunk(chunk: tuple[int, list[DatasetFile]]) -> list[FileOutcome]:
+    if _worker is None:
+        raise DatasetError("a reading process was not started properly; ingest again")
+    return _worker.read(*chunk)

@@ -1,0 +1,442 @@
+"""Manifests as rows of `records.SCHEMAS`, and the batch that gathers them for a Parquet part."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from assets.manifests import records
+from assets.manifests.canonical import canonical_json, utf8
+from assets.manifests.catalog import Located
+from assets.manifests.implementations import Implementation, Project, SourceFile
+from assets.manifests.kinds import Manifest
+from assets.manifests.operations import Operation
+from assets.manifests.quarantine import QuarantinedItem
+from assets.manifests.runs import Environment, Run
+from assets.manifests.trust import evidence_level
+from assets.manifests.workloads import Case
+from assets.traces.documents import Evaluation, Trace
+
+PARSER_VERSION = "1"
+NOT_MEASURED_LOG = "Solution skipped after"
+
+Row = dict[str, Any]
+
+
+class RowBatch:
+    """Rows of several tables, written as one Parquet file per table."""
+
+    def __init__(self, dataset: str, revision: str) -> None:
+        self._constant = {
+            "dataset": dataset,
+            "revision": revision,
+            "parser_version": PARSER_VERSION,
+        }
+        self.rows: dict[str, list[Row]] = {name: [] for name in records.SCHEMAS}
+
+    def add(self, table: str, path: str, line: int | None, **values: object) -> None:
+        """One row with its provenance."""
+        values["path"] = path
+        values["line"] = line
+        self.rows[table].append(values)
+
+    def table(self, name: str) -> pa.Table:
+        """The rows of one table; absent columns are null."""
+        rows, schema = self.rows[name], records.SCHEMAS[name]
+        fields = [field for field in schema if field.name not in self._constant]
+        names = [field.name for field in fields]
+        columns = dict(zip(names, _columns(rows, names), strict=True))
+        return pa.table(
+            [
+                self._repeated(field, len(rows))
+                if field.name in self._constant
+                else _array(columns[field.name], field.type)
+                for field in schema
+            ],
+            schema=schema,
+        )
+
+    def _repeated(self, field: pa.Field, length: int) -> pa.Array:
+        return pa.repeat(pa.scalar(self._constant[field.name], field.type), length)
+
+    def write(self, directory: Path, part: str) -> None:
+        """Write every table that has rows to `<directory>/<table>/<part>.parquet`."""
+        for name, rows in self.rows.items():
+            if rows:
+                folder = directory / name
+                folder.mkdir(parents=True, exist_ok=True)
+                pq.write_table(self.table(name), folder / f"{part}.parquet", compression="zstd")
+
+    def counts(self, table: str, column: str) -> Counter[str]:
+        """How many rows have each value of a column."""
+        return Counter(row[column] for row in self.rows[table])
+
+
+def _columns(rows: list[Row], names: list[str]) -> Iterable[Sequence[Any]]:
+    if not rows:
+        return [()] * len(names)
+    if all(name in rows[0] for name in names):
+        # Rows of one table are made in one place and have the same columns.
+        return zip(*map(itemgetter(*names), rows), strict=True)
+    return [[row.get(name) for row in rows] for name in names]
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([_storable(value) for value in values], kind)
+
+
+def _storable(value: str | list[str] | None) -> str | list[str] | None:
+    # A lone surrogate has no UTF-8; it is stored as U+FFFD, which is also what its digest is of.
+    if isinstance(value, list):
+        return [utf8(text).decode() for text in value]
+    return value if value is None else utf8(value).decode()
+
+
+def manifest_columns(manifest: Manifest) -> Row:
+    """Identity body and editorial part of a manifest."""
+    return {"canonical_json": manifest.identity_json, "metadata_json": manifest.metadata_json}
+
+
+def add_operation(batch: RowBatch, operation: Operation, at: Located) -> None:
+    """A definition."""
+    spec = operation.manifest.spec
+    batch.add(
+        "operations",
+        at.path,
+        at.line,
+        operation_digest=operation.digest,
+        slug=operation.slug,
+        name=operation.name,
+        family=operation.family,
+        description=operation.manifest.metadata.get("description"),
+        tags=list(operation.tags),
+        aliases=list(operation.aliases),
+        input_dtypes=sorted({argument.dtype for argument in operation.inputs}),
+        output_dtypes=sorted({argument.dtype for argument in operation.outputs}),
+        constant_axes_json=canonical_json(dict(operation.constants)),
+        variable_axes=sorted(
+            name for name, axis in spec["axes"].items() if axis["role"] == "variable"
+        ),
+        reference_digest=operation.reference_digest,
+        **manifest_columns(operation.manifest),
+    )
+    if operation.reference is not None:
+        _add_artifact(
+            batch, at, operation.reference_digest, "reference", "text/x-python", operation.reference
+        )
+
+
+def _add_artifact(
+    batch: RowBatch,
+    at: Located,
+    digest: str,
+    kind: str,
+    media_type: str,
+    content: str,
+    license_expression: str | None = None,
+) -> None:
+    batch.add(
+        "artifacts",
+        at.path,
+        at.line,
+        artifact_digest=digest,
+        kind=kind,
+        media_type=media_type,
+        size_bytes=len(utf8(content)),
+        license=license_expression,
+        content=content,
+    )
+
+
+def add_project(batch: RowBatch, project: Project, at: Located) -> None:
+    """An author."""
+    spec = project.manifest.spec
+    batch.add(
+        "projects",
+        at.path,
+        at.line,
+        project_digest=project.manifest.digest,
+        slug=project.slug,
+        name=spec["name"],
+        normalized_name=spec["name"].lower(),
+        kind=spec["kind"],
+        canonical_url=spec.get("repository"),
+        **manifest_columns(project.manifest),
+    )
+
+
+def add_implementation(batch: RowBatch, implementation: Implementation, at: Located) -> None:
+    """A solution with its main source."""
+    spec = implementation.manifest.spec
+    source = implementation.source
+    licensing = spec["licensing"]
+    batch.add(
+        "implementations",
+        at.path,
+        at.line,
+        implementation_digest=implementation.digest,
+        operation_digest=spec["operation"]["specDigest"],
+        project_digest=implementation.project.manifest.digest,
+        project_slug=implementation.project.slug,
+        slug=implementation.slug,
+        solution_name=implementation.name,
+        definition_name=implementation.definition,
+        author=implementation.author,
+        author_directory=implementation.author_directory,
+        role=implementation.role,
+        actual_role=implementation.actual_role,
+        language=implementation.language,
+        entry_symbol=spec["callable"].get("symbol"),
+        target_architectures=spec["support"]["hardwareArchitectures"],
+        target_products=spec["support"]["productsTested"],
+        dependencies=list(implementation.dependencies),
+        destination_passing_style=implementation.destination_passing_style,
+        license_declared=licensing.get("declared"),
+        license_concluded=licensing.get("concluded"),
+        deployability_reasons=list(implementation.deployability.reasons),
+        source_available=implementation.source_available,
+        source_digest=source.digest if source else None,
+        source_file_name=source.name if source else None,
+        source_size_bytes=source.size_bytes if source else None,
+        source_revision=implementation.source_revision,
+        content_digest=implementation.content_digest,
+        document_digest=at.document_digest,
+        **manifest_columns(implementation.manifest),
+    )
+    if source is not None:
+        add_source(batch, source, at, licensing.get("concluded"))
+
+
+def add_source(
+    batch: RowBatch, source: SourceFile, at: Located, license_expression: str | None
+) -> None:
+    """The kept source of an implementation."""
+    _add_artifact(
+        batch,
+        at,
+        source.digest,
+        "source",
+        source.media_type,
+        source.content,
+        license_expression,
+    )
+
+
+def add_case(batch: RowBatch, case: Case, path: str, line: int) -> None:
+    """A workload."""
+    spec = case.manifest.spec
+    axes = spec["axes"]
+    batch.add(
+        "workloads",
+        path,
+        line,
+        workload_digest=case.digest,
+        operation_digest=spec["operationSpecDigest"],
+        definition_name=case.definition,
+        external_id=case.external_id,
+        axes_json=canonical_json(axes),
+        axes_label=", ".join(f"{name}={value}" for name, value in axes.items()),
+        shape_summary=case.shape_summary,
+        dtypes=case.dtypes,
+        layout_keys=case.layout_keys,
+        input_generators=case.generators,
+        input_fingerprint=case.input_fingerprint,
+        correctness_key=case.correctness_key,
+        max_absolute_error=spec["correctness"].get("maxAbsoluteError"),
+        max_relative_error=spec["correctness"].get("maxRelativeError"),
+        **manifest_columns(case.manifest),
+    )
+
+
+def add_protocol(batch: RowBatch, protocol: Manifest) -> None:
+    """A protocol; it comes from no document."""
+    spec = protocol.spec
+    batch.add(
+        "protocols",
+        "",
+        None,
+        protocol_digest=protocol.digest,
+        name=protocol.metadata["name"],
+        title=protocol.metadata.get("title"),
+        harness=spec["harness"]["name"],
+        timer=spec["measurement"]["timer"],
+        primary_statistic=spec["measurement"]["primaryStatistic"],
+        family=spec.get("comparability", {}).get("family"),
+        **manifest_columns(protocol),
+    )
+
+
+def add_environment(batch: RowBatch, environment: Environment, path: str, line: int) -> None:
+    """An environment as published, with the corrected device columns beside."""
+    hardware, software = (environment.manifest.spec[part] for part in ("hardware", "software"))
+    framework = software.get("framework", {})
+    batch.add(
+        "environments",
+        path,
+        line,
+        environment_digest=environment.digest,
+        hardware_vendor=hardware["vendor"],
+        hardware_product=hardware["product"],
+        hardware_architecture=hardware["architecture"],
+        gpu_vendor=environment.actual.vendor,
+        gpu_product=environment.actual.product,
+        gpu_architecture=environment.actual.architecture,
+        cuda_toolkit=software.get("cudaToolkit"),
+        cuda_major=environment.cuda_major,
+        driver=software.get("driver"),
+        framework_name=framework.get("name"),
+        framework_version=framework.get("version"),
+        libraries_json=canonical_json(software.get("libraries", {})),
+        summary=environment.summary,
+        **manifest_columns(environment.manifest),
+    )
+
+
+def add_run(
+    batch: RowBatch,
+    run: Run,
+    trace: Trace,
+    evaluation: Evaluation,
+    *,
+    operation: Operation,
+    implementation: Implementation,
+    case: Case,
+    environment: Environment,
+    path: str,
+    line: int,
+) -> None:
+    """A trace, with its measurement and its log."""
+    measured = run.mean_ns is not None
+    correctness = evaluation.correctness
+    extra = (correctness.extra if correctness else None) or {}
+    if correctness is not None and correctness.matched_ratio is not None:
+        extra = {**extra, "matched_ratio": correctness.matched_ratio}
+    batch.rows["runs"].append(
+        {
+            "path": path,
+            "line": line,
+            "run_digest": run.digest,
+            "operation_digest": operation.digest,
+            "workload_digest": case.digest,
+            "implementation_digest": implementation.digest,
+            "protocol_digest": run.protocol_digest,
+            "environment_digest": environment.digest,
+            "comparison_key": run.comparison_key,
+            "correctness_key": case.correctness_key,
+            "metric_key": run.metric_key,
+            "status": run.status,
+            "primary_metric": "latency" if measured else "none",
+            "primary_statistic": "mean" if measured else None,
+            "primary_value": run.mean_ns,
+            "primary_unit": "ns" if measured else None,
+            "sample_count": None,
+            "uncertainty_low_ns": None,
+            "uncertainty_high_ns": None,
+            "evidence_level": evidence_level(
+                source_available=implementation.source_available,
+                has_raw_evidence=run.log_digest is not None,
+                # What could not be identified is in quarantine.
+                identity_complete=True,
+            ),
+            "has_raw_evidence": run.log_digest is not None,
+            "source_native": True,
+            "source": "flashinfer-bench",
+            "external_id": run.external_id,
+            "observed_at": run.observed_at.replace(tzinfo=None),
+            "definition_name": operation.name,
+            "solution_name": implementation.name,
+            "author_directory": implementation.author_directory,
+            "workload_uuid": trace.workload.uuid,
+            "input_fingerprint": case.input_fingerprint,
+            "reference_digest": operation.reference_digest,
+            "latency_ms": run.latency_ms,
+            "reference_latency_ms": run.reference_latency_ms,
+            "speedup_factor": run.speedup_factor,
+            "max_absolute_error": run.max_absolute_error,
+            "max_relative_error": run.max_relative_error,
+            "correctness_extra_json": _json(extra) if extra else None,
+            "raw_timestamp": evaluation.timestamp,
+            "raw_status": evaluation.status,
+            "raw_hardware": evaluation.environment.hardware,
+            "log_digest": run.log_digest,
+            "log_size_bytes": run.log_size_bytes,
+            "not_measured": run.log.startswith(NOT_MEASURED_LOG),
+            "canonical_json": run.identity_json,
+            "metadata_json": run.metadata_json,
+        }
+    )
+    if measured:
+        batch.rows["measurements"].append(
+            {
+                "path": path,
+                "line": line,
+                "run_digest": run.digest,
+                "metric": "latency",
+                "statistic": "mean",
+                "unit": "ns",
+                "value": float(run.mean_ns or 0),
+            }
+        )
+
+
+def _json(values: Row) -> str:
+    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
+    try:
+        return json.dumps(values, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(values))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def add_log(batch: RowBatch, run: Run, path: str, line: int) -> None:
+    """The log of a run, as an artifact."""
+    batch.rows["artifacts"].append(
+        {
+            "path": path,
+            "line": line,
+            "artifact_digest": run.log_digest,
+            "kind": "log",
+            "media_type": "text/plain",
+            "size_bytes": run.log_size_bytes,
+            "content": run.log,
+        }
+    )
+
+
+def add_quarantined(
+    batch: RowBatch,
+    items: Iterable[QuarantinedItem],
+    file_digests: Mapping[str, str],
+    inputs_digests: Mapping[str, str],
+) -> None:
+    """Items that need a person, with the state of the file that they were found in."""
+    for item in items:
+        batch.add(
+            "quarantine",
+            item.path,
+            item.line,
+            reason=str(item.reason),
+            severity=str(item.severity),
+            kind=item.kind,
+            json_path=item.json_path,
+            message=item.message,
+            excerpt=item.excerpt,
+            file_digest=file_digests.get(item.path),
+            inputs_digest=inputs_digests.get(item.path, ""),
+        )

@@ -1,0 +1,437 @@
+"""Traces become BenchmarkRun manifests with their environment and keys."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+
+from pydantic import ValidationError
+
+from assets.manifests import names
+from assets.manifests.canonical import (
+    API_VERSION,
+    canonical_json,
+    canonical_number,
+    sha256_digest,
+    utf8,
+)
+from assets.manifests.implementations import Implementation
+from assets.manifests.instants import InstantError, instant_text, utc_instant
+from assets.manifests.kinds import (
+    BenchmarkProtocol,
+    Comparability,
+    EnvironmentHardware,
+    EnvironmentSoftware,
+    ExecutionEnvironment,
+    Framework,
+    Harness,
+    Manifest,
+    Measurement,
+    Metadata,
+    ProtocolCorrectness,
+)
+from assets.manifests.operations import Operation
+from assets.manifests.quarantine import Reason, RejectionError
+from assets.manifests.rejections import rejection_of
+from assets.manifests.workloads import COMPARATOR, Case
+from assets.traces.documents import (
+    Correctness,
+    Evaluation,
+    Measured,
+    Performance,
+    Trace,
+    TraceEnvironment,
+)
+
+SOURCE = "flashinfer-bench"
+NO_METRIC_KEY = "none"
+_MAX_LATENCY_NS = 2**53 - 1
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "inf": math.inf}
+_NAME_LENGTH = 200
+
+
+def metric_key(metric: str, statistic: str, unit: str) -> str:
+    """What a value is, for comparison."""
+    return f"{metric}:{statistic}:{unit}"
+
+
+LATENCY_METRIC_KEY = metric_key("latency", "mean", "ns")
+
+
+@lru_cache(maxsize=1)
+def trace_protocol() -> Manifest:
+    """The protocol of every published FlashInfer-Bench trace.
+
+    A trace records neither timer nor warm-up, so the protocol claims none.
+    """
+    return Manifest.of(
+        BenchmarkProtocol(
+            harness=Harness(
+                name=SOURCE, repository="https://github.com/flashinfer-ai/flashinfer-bench"
+            ),
+            measurement=Measurement(timer="harness_reported", primary_statistic="mean"),
+            correctness=ProtocolCorrectness(
+                reference="definition reference implementation", comparator="flashinfer_bench_eval"
+            ),
+            comparability=Comparability(family="flashinfer_bench_trace"),
+        ),
+        Metadata(name="flashinfer-bench-trace", title="FlashInfer-Bench trace harness"),
+    )
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Device and software of a trace; `actual` has vendor and architecture put right."""
+
+    manifest: Manifest
+    actual: names.Hardware
+    cuda_major: int | None
+    summary: str
+
+    @cached_property
+    def digest(self) -> str:
+        """The environment digest, which is the environment key too."""
+        return self.manifest.digest
+
+
+def environment_of(environment: TraceEnvironment) -> Environment:
+    """The environment that a trace reports.
+
+    Raises:
+        RejectionError: names or versions that a manifest cannot hold.
+    """
+    at = "$.evaluation.environment"
+    libraries: dict[str, str] = {}
+    for library, version in environment.libs.items():
+        name = names.map_language(library)
+        if library in ("cuda", "torch"):
+            continue
+        if not names.TOKEN.match(name):
+            raise RejectionError(
+                Reason.BAD_ENVIRONMENT, f"library name {library!r} is no identifier", f"{at}.libs"
+            )
+        if libraries.get(name, version) != version:
+            raise RejectionError(
+                Reason.NAME_COLLISION, f"two libraries are both named {name!r}", f"{at}.libs"
+            )
+        libraries[name] = version
+    texts = {"hardware": [environment.hardware], "libs": [*environment.libs.values()]}
+    for field, values in texts.items():
+        if any("\x00" in text for text in values):
+            raise RejectionError(Reason.NUL_CHARACTER, "holds a NUL character", f"{at}.{field}")
+    hardware = names.map_hardware(environment.hardware)
+    cuda, torch = environment.libs.get("cuda"), environment.libs.get("torch")
+    try:
+        manifest = Manifest.of(
+            ExecutionEnvironment(
+                hardware=EnvironmentHardware(
+                    vendor=hardware.vendor,
+                    product=hardware.product,
+                    architecture=hardware.architecture,
+                ),
+                software=EnvironmentSoftware(
+                    cuda_toolkit=cuda,
+                    framework=Framework(name="pytorch", version=torch) if torch else None,
+                    libraries=libraries or None,
+                ),
+            ),
+            Metadata(
+                name=_environment_name(environment),
+                title=f"{hardware.product} (trace-reported software)",
+            ),
+        )
+    except ValidationError as error:
+        raise rejection_of(error, Reason.BAD_ENVIRONMENT, at) from error
+    return Environment(
+        manifest,
+        names.actual_hardware(environment.hardware),
+        _leading_integer(cuda),
+        " · ".join(
+            [
+                *([f"CUDA {cuda}"] if cuda else []),
+                *([f"pytorch {torch}"] if torch else []),
+                SOURCE,
+            ]
+        ),
+    )
+
+
+def _environment_name(environment: TraceEnvironment) -> str:
+    versions = [version for _, version in names.document_order(environment.libs)]
+    return names.kebab(f"sol-trace-{environment.hardware}-{'-'.join(versions)}")
+
+
+def _leading_integer(text: str | None) -> int | None:
+    digits = ""
+    for character in (text or "").lstrip():
+        if not (character.isascii() and character.isdigit()):
+            break
+        digits += character
+    return int(digits) if digits else None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A trace with its manifest, keys and the raw values beside the normalized ones."""
+
+    identity_json: str
+    digest: str
+    metadata_json: str
+    status: str
+    external_id: str
+    protocol_digest: str
+    comparison_key: str
+    metric_key: str
+    mean_ns: int | None
+    observed_at: datetime
+    log: str
+    log_digest: str | None
+    log_size_bytes: int | None
+    latency_ms: float | None
+    reference_latency_ms: float | None
+    speedup_factor: float | None
+    max_absolute_error: float | None
+    max_relative_error: float | None
+
+
+@lru_cache(maxsize=65536)
+def comparison_key(
+    *, operation: str, workload: str, protocol: str, environment: str, correctness: str, metric: str
+) -> str:
+    """Digest of what must agree for two runs to be comparable (all arguments are digests)."""
+    # Written out because it is made once a run; the field order is the canonical one.
+    return sha256_digest(
+        f'{{"correctness":"{correctness}","environment":"{environment}","metric":"{metric}",'
+        f'"operation":"{operation}","protocol":"{protocol}","v":1,"workload":"{workload}"}}'
+    )
+
+
+def run_of(
+    trace: Trace,
+    evaluation: Evaluation,
+    *,
+    operation: Operation,
+    implementation: Implementation,
+    case: Case,
+    environment: Environment,
+) -> Run:
+    """The run that a trace reports.
+
+    Raises:
+        RejectionError: unknown status, impossible numbers or times.
+    """
+    status = names.STATUSES.get(evaluation.status)
+    if status is None:
+        raise RejectionError(
+            Reason.UNKNOWN_STATUS,
+            f"{evaluation.status!r} is none of {', '.join(names.STATUSES)}",
+            "$.evaluation.status",
+        )
+    measured = _performance(evaluation.performance, status)
+    errors = _correctness(evaluation.correctness)
+    observed_at = _observed_at(evaluation.timestamp)
+    log_bytes = utf8(evaluation.log) if evaluation.log else b""
+    log_digest = sha256_digest(log_bytes) if log_bytes else None
+    protocol = trace_protocol()
+    mean_ns = None if measured.latency_ms is None else round_half_up(measured.latency_ms * 1e6)
+    metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
+    name = names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}")
+    title = f"{trace.solution} · {trace.definition}"
+    _check(trace.definition, title, name)
+    identity = _identity_json(
+        benchmark=trace.definition,
+        correctness=errors if evaluation.correctness is not None else None,
+        environment_digest=environment.digest,
+        implementation_digest=implementation.digest,
+        log_digest=log_digest,
+        mean_ns=mean_ns,
+        metrics=measured,
+        observed_at=observed_at,
+        status=status,
+        workload_digest=case.digest,
+    )
+    return Run(
+        identity_json=identity,
+        digest=sha256_digest(identity),
+        metadata_json=f'{{"name":"{name}","title":{canonical_json(title)}}}',
+        status=status,
+        external_id=f"trace/{trace.solution}/{case.external_id}",
+        protocol_digest=protocol.digest,
+        comparison_key=comparison_key(
+            operation=operation.digest,
+            workload=case.digest,
+            protocol=protocol.digest,
+            environment=environment.digest,
+            correctness=case.correctness_key,
+            metric=metric,
+        ),
+        metric_key=metric,
+        mean_ns=mean_ns,
+        observed_at=observed_at,
+        log=evaluation.log or "",
+        log_digest=log_digest,
+        log_size_bytes=len(log_bytes) or None,
+        latency_ms=measured.latency_ms,
+        reference_latency_ms=measured.reference_latency_ms,
+        speedup_factor=measured.speedup_factor,
+        max_absolute_error=errors[0],
+        max_relative_error=errors[1],
+    )
+
+
+def _check(definition: str, title: str, name: str) -> None:
+    # Everything else in the spec comes from validated manifests or was checked above; only these
+    # texts come straight from the document, so the whole model is not run for each of 10**7 runs.
+    if len(definition) > _NAME_LENGTH:
+        raise RejectionError(
+            Reason.TEXT_TOO_LONG, "definition: over 200 characters", "$.definition"
+        )
+    if len(title) > _NAME_LENGTH:
+        raise RejectionError(
+            Reason.TEXT_TOO_LONG, "solution and definition: over 200 characters", "$.solution"
+        )
+    if not name:
+        raise RejectionError(Reason.BAD_NAME, "definition leaves no identifier", "$.definition")
+
+
+def _identity_json(
+    *,
+    benchmark: str,
+    correctness: tuple[float | None, float | None] | None,
+    environment_digest: str,
+    implementation_digest: str,
+    log_digest: str | None,
+    mean_ns: int | None,
+    metrics: "_Times",
+    observed_at: datetime,
+    status: str,
+    workload_digest: str,
+) -> str:
+    """Canonical JSON of a run's identity body, fields in canonical order.
+
+    Written out because it is made once a run; a test holds it against `canonical_json` and the
+    `BenchmarkRun` model.
+    """
+    errors = ""
+    if correctness is not None:
+        absolute, relative = correctness
+        errors = (
+            f'"correctness":{{"comparator":"{COMPARATOR}"'
+            + _member("maximumAbsoluteError", absolute)
+            + _member("maximumRelativeError", relative)
+            + "},"
+        )
+    evidence = timing = values = ""
+    if log_digest is not None:
+        evidence = (
+            f'"evidence":{{"logs":{{"digest":"{log_digest}",'
+            f'"uri":"kernelindex:artifact/{log_digest}"}}}},'
+        )
+    if mean_ns is not None:
+        timing = f'"timing":{{"latencyNs":{{"mean":{mean_ns}}},"primaryStatistic":"mean"}},'
+        members = (
+            _member("latency_ms", metrics.latency_ms)
+            + _member("reference_latency_ms", metrics.reference_latency_ms)
+            + _member("speedup_factor", metrics.speedup_factor)
+        )
+        values = f',"metrics":{{{members[1:]}}}'
+    return (
+        f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{{errors}'
+        f'"environmentDigest":"{environment_digest}",{evidence}'
+        f'"implementationDigest":"{implementation_digest}",'
+        f'"observedAt":"{instant_text(observed_at)}",'
+        f'"protocolDigest":"{trace_protocol().digest}",'
+        f'"sourceNative":{{"benchmark":{canonical_json(benchmark)}{values},"source":"{SOURCE}"}},'
+        f'"status":"{status}",{timing}"workloadDigest":"{workload_digest}"}}}}'
+    )
+
+
+def _member(name: str, value: float | None) -> str:
+    return "" if value is None else f',"{name}":{canonical_number(value)}'
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    latency_ms: float | None = None
+    reference_latency_ms: float | None = None
+    speedup_factor: float | None = None
+
+
+def round_half_up(value: float) -> int:
+    """ECMAScript's Math.round for positive numbers: halves go up."""
+    floor = math.floor(value)
+    return floor + 1 if value - floor >= 0.5 else floor
+
+
+def _performance(performance: Performance | None, status: str) -> _Times:
+    if performance is None:
+        if status == "passed":
+            raise RejectionError(
+                Reason.NO_PERFORMANCE,
+                "status is PASSED but there is no performance",
+                "$.evaluation.performance",
+            )
+        return _Times()
+    at = "$.evaluation.performance"
+    latency_ms = performance.latency_ms
+    if isinstance(latency_ms, str) or latency_ms is None or not 0 < latency_ms < math.inf:
+        raise RejectionError(
+            Reason.BAD_LATENCY,
+            f"evaluation.performance.latency_ms is {latency_ms!r}; a latency is a positive number "
+            "of milliseconds",
+            f"{at}.latency_ms",
+        )
+    if round_half_up(latency_ms * 1e6) > _MAX_LATENCY_NS:
+        raise RejectionError(
+            Reason.BAD_LATENCY,
+            f"evaluation.performance.latency_ms is {latency_ms!r}; that is beyond 2**53 ns",
+            f"{at}.latency_ms",
+        )
+    return _Times(
+        latency_ms,
+        _finite(performance.reference_latency_ms, f"{at}.reference_latency_ms"),
+        _finite(performance.speedup_factor, f"{at}.speedup_factor"),
+    )
+
+
+def _number(value: Measured, at: str) -> float | None:
+    if not isinstance(value, str):
+        return value
+    if value not in _NON_FINITE:
+        raise RejectionError(Reason.BAD_MEASURE, f"{at[2:]} is {value!r}, which is no number", at)
+    return _NON_FINITE[value]
+
+
+def _finite(value: Measured, at: str) -> float | None:
+    number = _number(value, at)
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _correctness(correctness: Correctness | None) -> tuple[float | None, float | None]:
+    """Largest absolute and relative error; None where upstream states no bound (NaN, Infinity)."""
+    if correctness is None:
+        return None, None
+    at = "$.evaluation.correctness"
+    return (
+        _error(correctness.max_absolute_error, f"{at}.max_absolute_error"),
+        _error(correctness.max_relative_error, f"{at}.max_relative_error"),
+    )
+
+
+def _error(value: Measured, at: str) -> float | None:
+    number = _number(value, at)
+    if number is None or math.isnan(number) or number == math.inf:
+        return None
+    if number < 0:
+        raise RejectionError(Reason.BAD_MEASURE, f"{at[2:]} is {value!r}; an error is >= 0", at)
+    return number
+
+
+@lru_cache(maxsize=4096)
+def _observed_at(timestamp: str) -> datetime:
+    try:
+        return utc_instant(timestamp)
+    except InstantError as error:
+        raise RejectionError(
+            Reason.BAD_TIMESTAMP, f"evaluation.timestamp: {error}", "$.evaluation.timestamp"
+        ) from error

@@ -1,0 +1,282 @@
+"""Trace and workload files become rows: the part of normalization that is done in parallel.
+
+One `TraceReader` holds the catalog and the cases, environments and resolutions it has met; it
+reads file after file. Which files to read, and what becomes of the rows, is decided elsewhere.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from assets.manifests import rows
+from assets.manifests.canonical import sha256_digest
+from assets.manifests.catalog import Catalog, parse_all, quarantined
+from assets.manifests.implementations import Implementation
+from assets.manifests.operations import Operation
+from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
+from assets.manifests.runs import Environment, environment_of, run_of
+from assets.manifests.workloads import Case, case_of
+from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
+from assets.traces.layout import author_of, kind_of, root_of
+from assets.traces.lines import RawDocument
+from assets.traces.snapshot import DatasetFile
+
+_MAX_CACHED_CASES = 50_000
+_NUL_ESCAPE = b"\\u0000"
+
+
+@dataclass(frozen=True, order=True)
+class References:
+    """The names that a file refers to: what its rows depend on besides its own bytes."""
+
+    definitions: tuple[str, ...] = ()
+    solutions: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> str:
+        """As it is kept with the file."""
+        return json.dumps([self.definitions, self.solutions])
+
+    @classmethod
+    def from_json(cls, text: str) -> "References":
+        """What `to_json` wrote."""
+        definitions, solutions = json.loads(text)
+        return cls(tuple(definitions), tuple((name, of) for name, of in solutions))
+
+    def inputs_digest(self, catalog: Catalog, path: str) -> str:
+        """Digest of what the names stand for now at a path; unchanged means unchanged rows."""
+        stand_for = [
+            [_state_of_definition(catalog, name) for name in self.definitions],
+            [
+                _state_of_solution(catalog, name, definition, path)
+                for name, definition in self.solutions
+            ],
+            rows.PARSER_VERSION,
+        ]
+        return sha256_digest(json.dumps(stand_for))
+
+
+def _state_of_definition(catalog: Catalog, name: str) -> list[str]:
+    try:
+        operation = catalog.operation(name)
+    except RejectionError as error:
+        return [str(error.reason)]
+    return [operation.digest, operation.reference_digest]
+
+
+def _state_of_solution(catalog: Catalog, name: str, definition: str, path: str) -> str:
+    try:
+        return catalog.implementation(name, definition, path).digest
+    except RejectionError as error:
+        return str(error.reason)
+
+
+@dataclass
+class FileOutcome:
+    """What was found in one file."""
+
+    path: str
+    documents: int = 0
+    workload_rows: int = 0
+    runs: int = 0
+    quarantined: list[QuarantinedItem] = field(default_factory=list)
+    references: References = field(default_factory=References)
+    newest_trace_at: datetime | None = None
+
+
+@dataclass
+class _FileReading:
+    """One file while it is read: where its rows go, and what was found."""
+
+    file: DatasetFile
+    batch: rows.RowBatch
+    written: set[tuple[str, ...]]
+    outcome: FileOutcome
+    definitions: set[str] = field(default_factory=set)
+    solutions: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.path = self.file.path
+        self.kind = "workload" if kind_of(self.path) == "workload" else "trace"
+        self.place = (root_of(self.path), author_of(self.path) or "")
+
+    def is_first(self, *key: str) -> bool:
+        """Whether a row that several documents share is still to be written to this batch."""
+        if key in self.written:
+            return False
+        self.written.add(key)
+        return True
+
+
+class TraceReader:
+    """Reads trace and workload files against one catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._cases: dict[tuple[object, ...], Case] = {}
+        self._environments: dict[tuple[str, ...], Environment] = {}
+        self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
+
+    def read(
+        self, file: DatasetFile, data: bytes, batch: rows.RowBatch, written: set[tuple[str, ...]]
+    ) -> FileOutcome:
+        """Add the rows of one file to a batch.
+
+        `written` holds the keys of shared rows (cases, environments, logs) that the batch has.
+        """
+        reading = _FileReading(file, batch, written, FileOutcome(file.path))
+        outcome = reading.outcome
+        for item, trace in parse_all(Trace, data):
+            outcome.documents += 1
+            try:
+                if isinstance(trace, RejectionError):
+                    raise trace
+                self._add(trace, item, reading)
+            except RejectionError as error:
+                outcome.quarantined.append(
+                    quarantined(
+                        error, kind=reading.kind, path=file.path, line=item.line, data=item.data
+                    )
+                )
+        outcome.references = References(
+            tuple(sorted(reading.definitions)), tuple(sorted(reading.solutions))
+        )
+        return outcome
+
+    def _add(self, trace: Trace, item: RawDocument, reading: _FileReading) -> None:
+        reading.definitions.add(trace.definition)
+        if trace.solution:
+            reading.solutions.add((trace.solution, trace.definition))
+        if _NUL_ESCAPE in item.data:
+            reject_nul(trace)
+        operation = self._catalog.operation(trace.definition)
+        if not isinstance(trace.evaluation, Evaluation):
+            if trace.solution and reading.kind != "workload":
+                raise RejectionError(
+                    Reason.NO_EVALUATION,
+                    f"solution {trace.solution!r} has no evaluation",
+                    "$.evaluation",
+                )
+            self._add_case(self._case(trace.workload, operation), item, reading)
+            reading.outcome.workload_rows += 1
+            return
+        if not trace.solution:
+            raise RejectionError(
+                Reason.NO_SOLUTION, "an evaluation without a solution", "$.solution"
+            )
+        implementation = self._implementation(trace.solution, operation.name, reading)
+        case = self._case(trace.workload, operation)
+        # A case is good whatever becomes of the measurement.
+        self._add_case(case, item, reading)
+        self._add_run(trace, trace.evaluation, operation, implementation, case, item, reading)
+
+    def _add_run(
+        self,
+        trace: Trace,
+        evaluation: Evaluation,
+        operation: Operation,
+        implementation: Implementation,
+        case: Case,
+        item: RawDocument,
+        reading: _FileReading,
+    ) -> None:
+        environment = self._environment(evaluation.environment)
+        run = run_of(
+            trace,
+            evaluation,
+            operation=operation,
+            implementation=implementation,
+            case=case,
+            environment=environment,
+        )
+        batch, path, outcome = reading.batch, reading.path, reading.outcome
+        if reading.is_first("environment", environment.digest):
+            rows.add_environment(batch, environment, path, item.line)
+        if run.log_digest and reading.is_first("log", run.log_digest):
+            rows.add_log(batch, run, path, item.line)
+        rows.add_run(
+            batch,
+            run,
+            trace,
+            evaluation,
+            operation=operation,
+            implementation=implementation,
+            case=case,
+            environment=environment,
+            path=path,
+            line=item.line,
+        )
+        outcome.runs += 1
+        if outcome.newest_trace_at is None or run.observed_at > outcome.newest_trace_at:
+            outcome.newest_trace_at = run.observed_at
+
+    def _case(self, workload: Workload, operation: Operation) -> Case:
+        # One uuid may be used again with other axes or inputs, so the whole entry is the key.
+        key = (operation.name, *_content(workload))
+        case = self._cases.get(key)
+        if case is None:
+            case = case_of(workload, operation)
+            if len(self._cases) >= _MAX_CACHED_CASES:
+                self._cases.clear()
+            self._cases[key] = case
+        return case
+
+    def _add_case(self, case: Case, item: RawDocument, reading: _FileReading) -> None:
+        if reading.is_first(
+            "case", case.digest, case.definition, case.external_id, case.input_fingerprint
+        ):
+            rows.add_case(reading.batch, case, reading.path, item.line)
+
+    def _implementation(self, name: str, definition: str, reading: _FileReading) -> Implementation:
+        key = (name, definition, reading.place)
+        implementation = self._implementations.get(key)
+        if implementation is None:
+            implementation = self._catalog.implementation(name, definition, reading.path)
+            self._implementations[key] = implementation
+        return implementation
+
+    def _environment(self, reported: TraceEnvironment) -> Environment:
+        key = (reported.hardware, *(part for item in reported.libs.items() for part in item))
+        environment = self._environments.get(key)
+        if environment is None:
+            environment = environment_of(reported)
+            self._environments[key] = environment
+        return environment
+
+
+def reject_nul(trace: Trace) -> None:
+    """Refuse a trace whose kept texts hold a NUL character.
+
+    Raises:
+        RejectionError: naming the field.
+    """
+    texts = {"workload.uuid": trace.workload.uuid}
+    if isinstance(trace.evaluation, Evaluation):
+        texts["evaluation.log"] = trace.evaluation.log
+    for field_name, text in texts.items():
+        if "\x00" in (text or ""):
+            raise RejectionError(
+                Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
+            )
+
+
+def _content(workload: Workload) -> tuple[object, ...]:
+    """All of a workload entry that a case is made from, as something that can be looked up."""
+    tolerance = workload.tolerance
+    return (
+        workload.uuid,
+        *workload.axes.items(),
+        *(
+            (name, item.type, item.value, type(item.value), item.path, item.tensor_key)
+            for name, item in (workload.inputs or {}).items()
+        ),
+        (tolerance.max_atol, tolerance.max_rtol) if tolerance else None,
+    )
+
+
+def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
+    """The inputs digest of each file that was read."""
+    return {
+        outcome.path: outcome.references.inputs_digest(catalog, outcome.path)
+        for outcome in outcomes
+    }

@@ -1,0 +1,67 @@
+"""Which Parquet tables there are, and what columns each file of them must have.
+
+The columns of the files come from `assets.manifests.records`. The name of a publication's
+directory adds `publication_id` to them, and that gives `published_at`. A file with other columns
+or types is refused by name instead of being widened silently.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from assets.manifests import records
+from assets.tables.errors import WarehouseError
+
+PUBLICATION_COLUMNS = [
+    ("publication_id", pa.string()),
+    ("published_at", pa.timestamp("us")),
+]
+
+CORRECTIONS = pa.schema(
+    [
+        ("correction_id", pa.string()),
+        ("action", pa.string()),
+        ("target_kind", pa.string()),
+        ("target_digest", pa.string()),
+        ("replacement_digest", pa.string()),
+        ("author", pa.string()),
+        ("reason", pa.string()),
+        ("evidence_url", pa.string()),
+        ("effective_at", pa.timestamp("us")),
+        *records.PROVENANCE,
+    ]
+)
+
+STAGED: dict[str, pa.Schema] = {**records.SCHEMAS, "corrections": CORRECTIONS}
+"""Every table, with the columns of its files."""
+
+PUBLISHED: dict[str, pa.Schema] = {
+    name: pa.schema([*schema, *(pa.field(*column) for column in PUBLICATION_COLUMNS)])
+    for name, schema in STAGED.items()
+}
+"""Every table, with the columns of the view that the database is made from."""
+
+
+def check_file(table: str, path: Path) -> None:
+    """Compare a published file with the contract of its table.
+
+    Raises:
+        WarehouseError: an unreadable file, or one with other columns or types.
+    """
+    try:
+        found = pq.read_schema(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise WarehouseError(f"{path}: not a readable Parquet file ({error})") from error
+    expected = {field.name: field.type for field in STAGED[table]}
+    actual = {field.name: field.type for field in found}
+    if actual != expected:
+        differing = sorted(
+            name
+            for name in expected.keys() | actual.keys()
+            if expected.get(name) != actual.get(name)
+        )
+        raise WarehouseError(
+            f"{path}: columns {', '.join(differing)} are not those of table {table}; "
+            "the file is of another version, run `kernelindex doctor`"
+        )

@@ -1,0 +1,160 @@
+"""The DuckDB database file: built beside the old one and swapped in whole.
+
+`DatabaseBuild` opens a new file in which published Parquet is visible as `published_<table>`
+views and into which tables are made from SELECTs. Readers of the old file are never blocked, and
+a build that fails or dies leaves the old file as it was.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from assets.tables.contracts import PUBLISHED
+from assets.tables.errors import WarehouseError
+from assets.tables.warehouse import Publication, Warehouse, flush_to_disk
+
+# DuckDB 1.5 opens a file of this storage version, and so does every later one.
+_STORAGE_VERSION = "v1.2.0"
+_MEMORY_LIMIT = "4GB"
+
+
+class DatabaseBuild:
+    """One build of the database; tables appear in the order in which they are made."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def create(self, table: str, select: str) -> int:
+        """Make a table from a SELECT and return how many rows it has.
+
+        Raises:
+            WarehouseError: a SELECT that does not run.
+        """
+        try:
+            self._connection.sql(select).create(table)
+            return len_of(self._connection.table(table))
+        except duckdb.Error as error:
+            raise WarehouseError(f"table {table}: {error}") from error
+
+    def create_view(self, view: str, select: str) -> int:
+        """Make a view from a SELECT over tables of this build and return how many rows it has.
+
+        Raises:
+            WarehouseError: a SELECT that does not run.
+        """
+        try:
+            self._connection.sql(select).create_view(view)
+            return len_of(self._connection.table(view))
+        except duckdb.Error as error:
+            raise WarehouseError(f"view {view}: {error}") from error
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Names and DuckDB types of a table's columns."""
+        relation = self._connection.table(table)
+        return [
+            (name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
+
+    def query(self, select: exp.Query) -> list[tuple[object, ...]]:
+        """Rows of a query that was put together as a syntax tree.
+
+        Raises:
+            WarehouseError: a query that does not run.
+        """
+        try:
+            return self._connection.sql(select.sql("duckdb")).fetchall()
+        except duckdb.Error as error:
+            raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
+
+    def comment(self, table: str, text: str, columns: Mapping[str, str], *, view: bool) -> None:
+        """Describe a table or view and its columns for those who open the database."""
+        name = exp.to_identifier(table, quoted=True)
+        self._comment("VIEW" if view else "TABLE", exp.Table(this=name), text)
+        for column, description in columns.items():
+            target = exp.Column(this=exp.to_identifier(column, quoted=True), table=name.copy())
+            self._comment("COLUMN", target, description)
+
+    def _comment(self, kind: str, target: exp.Expression, text: str) -> None:
+        statement = exp.Comment(this=target, kind=kind, expression=exp.Literal.string(text))
+        self._connection.execute(statement.sql("duckdb"))
+
+
+def len_of(relation: duckdb.DuckDBPyRelation) -> int:
+    """The number of rows of a relation."""
+    return int(relation.count("*").fetchall()[0][0])
+
+
+@contextmanager
+def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
+    """Build a new database and swap it in when the block ends without an error."""
+    with warehouse.locked():
+        path = warehouse.database.with_name(f".{warehouse.database.name}.building")
+        path.unlink(missing_ok=True)
+        connection = warehouse.connect(_MEMORY_LIMIT)
+        try:
+            connection.execute(
+                "attach $path as kernelindex (storage_version $version)",
+                {"path": str(path), "version": _STORAGE_VERSION},
+            )
+            connection.execute("set search_path = 'kernelindex.main,memory.main'")
+            _publish_views(connection, warehouse)
+            yield DatabaseBuild(connection)
+            connection.execute("checkpoint kernelindex")
+            connection.execute("use memory")
+            connection.execute("detach kernelindex")
+        except BaseException:
+            connection.close()
+            path.unlink(missing_ok=True)
+            Path(f"{path}.wal").unlink(missing_ok=True)
+            raise
+        connection.close()
+        flush_to_disk(path)
+        path.replace(warehouse.database)
+        flush_to_disk(warehouse.root)
+
+
+# The directory names the publication; its identifier ends with the time.
+_WITH_TIME = "*, try_strptime(split_part(publication_id, '-', 2), '%Y%m%dT%H%M%SZ') as published_at"
+
+
+def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
+    connection.execute("use memory")
+    for table in PUBLISHED:
+        rows = connection.read_parquet(warehouse.files(table), hive_partitioning=True)
+        rows.project(_WITH_TIME).create_view(f"published_{table}")
+    connection.from_arrow(publications_table(warehouse.publications())).create(
+        "published_publications"
+    )
+    connection.execute("use kernelindex")
+    connection.execute("set search_path = 'kernelindex.main,memory.main'")
+
+
+def publications_table(publications: list[Publication]) -> pa.Table:
+    """The publication records as rows."""
+    return pa.table(
+        {
+            "publication_id": [record.publication_id for record in publications],
+            "published_at": pa.array(
+                [record.published_at.replace(tzinfo=None) for record in publications],
+                pa.timestamp("us"),
+            ),
+            "kind": [record.kind for record in publications],
+            "dataset": pa.array([record.dataset for record in publications], pa.string()),
+            "revision": pa.array([record.revision for record in publications], pa.string()),
+            "new_runs": pa.array(
+                [
+                    record.tables["runs"].rows if "runs" in record.tables else 0
+                    for record in publications
+                ],
+                pa.int64(),
+            ),
+            "new_rows": pa.array(
+                [sum(file.rows for file in record.tables.values()) for record in publications],
+                pa.int64(),
+            ),
+        }
+    )

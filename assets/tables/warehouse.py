@@ -1,0 +1,244 @@
+"""Where the data lies: the folders of a warehouse, its lock, and its publications on disk.
+
+    raw/            raw bytes of every source file, once per digest
+    snapshots/      what each ingested revision listed
+    staging/        parts of runs in progress; safe to delete when nothing runs
+    publications/   one directory `publication_id=…` per publication, immutable
+    kernelindex.duckdb   the database that people query
+
+Writing publications is `publication.py`; building the database is `database.py`.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from assets.tables.contracts import STAGED
+from assets.tables.errors import WarehouseError
+from assets.traces.raw_store import RawStore
+
+_LOCK_TIMEOUT_S = 600
+_MEMORY_LIMIT = "256MB"
+_RECORD = "publication.json"
+_GENESIS = "00000000-00000000T000000Z"
+_PARTITION = "publication_id="
+
+
+class PublishedFile(BaseModel):
+    """One Parquet file of a publication."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    rows: int
+    size_bytes: int
+    sha256: str
+
+
+class PublishedTable(BaseModel):
+    """What a publication brought to one table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    files: tuple[PublishedFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all its files."""
+        return sum(file.rows for file in self.files)
+
+
+class Publication(BaseModel):
+    """The record of a publication: what it brought, by table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    publication_id: str
+    published_at: AwareDatetime
+    kind: str
+    dataset: str | None = None
+    revision: str | None = None
+    snapshot_id: str | None = None
+    tables: dict[str, PublishedTable]
+
+    @property
+    def sequence(self) -> int:
+        """Position in the order of publications; the first part of the identifier."""
+        return int(self.publication_id.partition("-")[0])
+
+
+class Warehouse:
+    """A warehouse folder; made ready for use when it is opened for writing."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.expanduser().resolve()
+        self.publications_folder = self.root / "publications"
+        self.snapshots = self.root / "snapshots"
+        self.database = self.root / "kernelindex.duckdb"
+        self._store: RawStore | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever published here."""
+        return (self.folder_of(_GENESIS) / _RECORD).is_file()
+
+    def prepare(self) -> None:
+        """Make the folders and the empty first publication.
+
+        Raises:
+            WarehouseError: where the folder cannot be written.
+        """
+        try:
+            for folder in (self.publications_folder, self.snapshots, self.root / "staging"):
+                folder.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{os.getpid()}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise WarehouseError(
+                f"{self.root}: cannot write here ({error.strerror}); choose a folder with "
+                "KERNELINDEX_WAREHOUSE"
+            ) from error
+        if not self.exists:
+            with self.locked():
+                self._write_genesis()
+
+    def _write_genesis(self) -> None:
+        # An empty file per table: a list of files that is never empty keeps every reader simple.
+        if self.exists:
+            return
+        building = self.building_folder(_GENESIS)
+        shutil.rmtree(building, ignore_errors=True)
+        building.mkdir(parents=True)
+        tables = {}
+        for name, schema in STAGED.items():
+            path = building / f"{name}-00000.parquet"
+            pq.write_table(schema.empty_table(), path)
+            tables[name] = PublishedTable(files=(published_file(path),))
+        record = Publication(
+            publication_id=_GENESIS,
+            published_at=datetime.now(UTC),
+            kind="genesis",
+            tables=tables,
+        )
+        self.publish_directory(building, record)
+
+    def publish_directory(self, building: Path, record: Publication) -> None:
+        """Make a finished directory a publication.
+
+        The one step by which data appears: on object storage it becomes a conditional put of the
+        record, and nothing else depends on the difference.
+        """
+        (building / _RECORD).write_text(record.model_dump_json(indent=2) + "\n")
+        for path in building.iterdir():
+            flush_to_disk(path)
+        flush_to_disk(building)
+        building.rename(self.folder_of(record.publication_id))
+        flush_to_disk(self.publications_folder)
+
+    def folder_of(self, publication_id: str) -> Path:
+        """The directory of a publication; its name gives every row a `publication_id` column."""
+        return self.publications_folder / f"{_PARTITION}{publication_id}"
+
+    def building_folder(self, publication_id: str) -> Path:
+        """Where a publication is built before it appears."""
+        return self.root / "staging" / f"publication-{publication_id}"
+
+    @property
+    def store(self) -> RawStore:
+        """The raw bytes."""
+        if self._store is None:
+            self._store = RawStore(self.root / "raw")
+        return self._store
+
+    def publications(self) -> list[Publication]:
+        """All publications, oldest first.
+
+        Raises:
+            WarehouseError: a publication whose record is missing or damaged.
+        """
+        if not self.publications_folder.is_dir():
+            return []
+        found = [
+            self._record_of(folder)
+            for folder in sorted(self.publications_folder.iterdir())
+            if folder.is_dir() and folder.name.startswith(_PARTITION)
+        ]
+        return sorted(found, key=lambda record: record.publication_id)
+
+    def _record_of(self, folder: Path) -> Publication:
+        try:
+            return Publication.model_validate_json((folder / _RECORD).read_bytes())
+        except (OSError, ValidationError) as error:
+            raise WarehouseError(
+                f"{folder / _RECORD}: no readable publication record; run `kernelindex doctor`"
+            ) from error
+
+    def files(self, table: str) -> list[str]:
+        """Every Parquet file of a table, oldest first; never an empty list."""
+        return [
+            str(self.folder_of(record.publication_id) / file.name)
+            for record in self.publications()
+            if table in record.tables
+            for file in record.tables[table].files
+        ]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the writer's lock; readers never need it.
+
+        Raises:
+            WarehouseError: another writer holds it for too long.
+        """
+        try:
+            with FileLock(self.root / ".writer.lock", timeout=_LOCK_TIMEOUT_S):
+                yield
+        except Timeout as error:
+            raise WarehouseError(
+                f"{self.root}: another process has been writing for {_LOCK_TIMEOUT_S} s; "
+                "wait for it or stop it"
+            ) from error
+
+    def staging(self, name: str) -> Path:
+        """A folder for the parts of one run; empty when new."""
+        folder = self.root / "staging" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def connect(self, memory_limit: str = _MEMORY_LIMIT) -> duckdb.DuckDBPyConnection:
+        """An in-memory DuckDB with bounded memory that spills into this warehouse."""
+        spill = self.root / "staging" / "duckdb"
+        spill.mkdir(parents=True, exist_ok=True)
+        return duckdb.connect(
+            config={
+                "memory_limit": memory_limit,
+                "temp_directory": str(spill),
+                "threads": str(os.cpu_count() or 1),
+            }
+        )
+
+
+def published_file(path: Path) -> PublishedFile:
+    """What the record keeps of a file."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    rows = pq.read_metadata(path).num_rows
+    return PublishedFile(name=path.name, rows=rows, size_bytes=path.stat().st_size, sha256=digest)
+
+
+def flush_to_disk(path: Path) -> None:
+    """fsync a file or a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

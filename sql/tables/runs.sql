@@ -1,0 +1,100 @@
+-- runs: one row per BenchmarkRun
+-- key: run_digest
+-- column run_digest: digest of the BenchmarkRun manifest
+-- column operation_digest: digest of the OperationSpec manifest
+-- column workload_digest: digest of the WorkloadCase manifest
+-- column implementation_digest: digest of the ImplementationRevision manifest
+-- column protocol_digest: digest of the BenchmarkProtocol manifest
+-- column environment_digest: digest of the ExecutionEnvironment manifest
+-- column comparison_key: digest of what must agree for two runs to be comparable
+-- column correctness_key: digest of the correctness rules
+-- column metric_key: metric, statistic and unit, or none
+-- column status: passed or how it failed
+-- column primary_metric: latency, or none
+-- column primary_statistic: statistic that ranks, e.g. mean
+-- column primary_value: primary statistic of the latency, in ns; lower is better; null where nothing was measured
+-- column primary_unit: unit of primary_value: ns
+-- column sample_count: number of samples, null where the source does not say
+-- column uncertainty_low_ns: lower end of the 95% interval, in ns
+-- column uncertainty_high_ns: upper end of the 95% interval, in ns
+-- column evidence_level: reported, reproducible, verified or replicated
+-- column has_raw_evidence: whether a log or raw samples are kept
+-- column source_native: whether the source measured, not this pipeline
+-- column source: slug of the source
+-- column external_id: identifier at the source
+-- column observed_at: when it was measured (UTC)
+-- column definition_name: name of the definition
+-- column solution_name: name of the solution
+-- column author_directory: author directory that the file lies in
+-- column workload_uuid: identifier of the workload as upstream writes it
+-- column input_fingerprint: digest of every input descriptor, tensor files included, which workload identity ignores
+-- column reference_digest: digest of the reference source, which operation identity ignores
+-- column latency_ms: latency as upstream writes it, in ms
+-- column reference_latency_ms: latency of the reference as upstream writes it, in ms
+-- column speedup_factor: reference latency over latency as upstream writes it
+-- column max_absolute_error: largest absolute error
+-- column max_relative_error: largest relative error
+-- column correctness_extra_json: further correctness values of upstream, as JSON
+-- column raw_timestamp: time as upstream writes it
+-- column raw_status: status as upstream writes it
+-- column raw_hardware: device as upstream writes it
+-- column log_digest: digest of the log, see artifacts
+-- column log_size_bytes: size of the log in bytes
+-- column not_measured: whether the log says that the solution was skipped
+-- column dataset: dataset that the row came from, e.g. flashinfer-ai/flashinfer-trace
+-- column revision: dataset revision (40 hex) at which the row was first published
+-- column path: file inside the dataset; empty for what comes from no file
+-- column line: 1-based line of the file on which the document starts
+-- column parser_version: version of the reading rules that made the row
+-- column publication_id: publication that brought the row
+-- column published_at: time of that publication (UTC)
+select
+    run_digest,
+    operation_digest,
+    workload_digest,
+    implementation_digest,
+    protocol_digest,
+    environment_digest,
+    comparison_key,
+    correctness_key,
+    metric_key,
+    status,
+    primary_metric,
+    primary_statistic,
+    primary_value,
+    primary_unit,
+    sample_count,
+    uncertainty_low_ns,
+    uncertainty_high_ns,
+    evidence_level,
+    has_raw_evidence,
+    source_native,
+    source,
+    external_id,
+    observed_at,
+    definition_name,
+    solution_name,
+    author_directory,
+    workload_uuid,
+    input_fingerprint,
+    reference_digest,
+    latency_ms,
+    reference_latency_ms,
+    speedup_factor,
+    max_absolute_error,
+    max_relative_error,
+    correctness_extra_json,
+    raw_timestamp,
+    raw_status,
+    raw_hardware,
+    log_digest,
+    log_size_bytes,
+    not_measured,
+    dataset,
+    revision,
+    path,
+    line,
+    parser_version,
+    publication_id,
+    published_at
+from published_runs
