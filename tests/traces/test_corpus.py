@@ -1,20 +1,11 @@
 """Real documents, gathered beside the repository; skipped where that folder is absent."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from assets.traces.layout import author_of, kind_of
 from assets.traces.pull import pull
-
-
-@pytest.fixture(scope="module")
-def corpus():
-    folder = Path(__file__).parents[2].parent / "shared" / "corpus"
-    if not folder.is_dir():
-        pytest.skip("no ../shared/corpus beside the repository")
-    return folder
 
 
 @pytest.fixture
