@@ -31,7 +31,7 @@ from assets.traces.snapshot import DatasetFile, DatasetSnapshot
 
 Kind = Literal["definition", "solution", "workload", "trace", "unplaced"]
 
-_CHUNK_BYTES = 4 * 1024 * 1024
+_CHUNK_BYTES = 16 * 1024 * 1024
 _IN_PROCESS_BYTES = 3 * 1024 * 1024
 
 
@@ -45,6 +45,7 @@ class FileState:
     documents: int
     workload_rows: int
     quarantined: int
+    newest_trace_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -150,18 +151,19 @@ def normalize(
     for item in rejected:
         counts.quarantined[item.kind] += item.severity is Severity.ERROR
 
+    newest_trace_at = _newest(outcomes, known, snapshot)
+    _add_revision(batch, snapshot, newest_trace_at)
     documents = {**definition_counts, **solution_counts}
     documents |= {outcome.path: outcome.documents for outcome in outcomes}
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
     batch.write(staging, "catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
-    newest = max((o.newest_trace_at for o in outcomes if o.newest_trace_at), default=None)
     return Normalized(
         staging,
         snapshot,
         counts,
         Counter(str(item.reason) for item in found),
-        datetime.fromisoformat(newest) if newest else None,
+        newest_trace_at,
     )
 
 
@@ -258,6 +260,41 @@ def _add_catalog(batch: rows.RowBatch, catalog: Catalog) -> None:
         rows.add_implementation(batch, implementation, at)
 
 
+def _newest(
+    outcomes: list[FileOutcome], known: Known, snapshot: DatasetSnapshot
+) -> datetime | None:
+    read = {outcome.path: outcome.newest_trace_at for outcome in outcomes}
+    times = [
+        read[file.path] if file.path in read else known.files[file.path].newest_trace_at
+        for file in snapshot.files
+        if file.path in read or file.path in known.files
+    ]
+    return max((_naive(time) for time in times if time is not None), default=None)
+
+
+def _naive(time: datetime) -> datetime:
+    return time.replace(tzinfo=None)
+
+
+def _add_revision(
+    batch: rows.RowBatch, snapshot: DatasetSnapshot, newest_trace_at: datetime | None
+) -> None:
+    """When the revision is from: its commit, else the newest trace that it holds."""
+    committed_at = snapshot.revision_at and _naive(snapshot.revision_at)
+    batch.add(
+        "revisions",
+        "",
+        None,
+        revision_at=committed_at or newest_trace_at,
+        revision_at_source="commit" if committed_at else "traces",
+        authors=list(snapshot.authors) if snapshot.authors is not None else None,
+        snapshot_id=snapshot.snapshot_id,
+        location=snapshot.location,
+        url=snapshot.url,
+        files=len(snapshot.files),
+    )
+
+
 def _add_files(
     batch: rows.RowBatch,
     snapshot: DatasetSnapshot,
@@ -297,9 +334,15 @@ def _add_files(
             if outcome
             else (state.references.to_json() if state else References().to_json()),
             inputs_digest=inputs.get(file.path, ""),
+            newest_trace_at=_file_time(outcome, state),
         )
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     rows.add_quarantined(batch, found, file_digests, inputs)
+
+
+def _file_time(outcome: FileOutcome | None, state: FileState | None) -> datetime | None:
+    source = outcome or state
+    return _naive(source.newest_trace_at) if source and source.newest_trace_at else None
 
 
 def _solution_inputs(catalog: Catalog, rejected: list[QuarantinedItem]) -> dict[str, str]:

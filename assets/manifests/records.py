@@ -213,6 +213,7 @@ SOURCE_FILES = _schema(
     ("quarantined", pa.int64()),
     ("references_json", pa.string()),
     ("inputs_digest", pa.string()),
+    ("newest_trace_at", _TIME),
 )
 
 REVISIONS = _schema(

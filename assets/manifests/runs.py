@@ -4,12 +4,17 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import Any
 
 from pydantic import ValidationError
 
 from assets.manifests import names
-from assets.manifests.canonical import canonical_json, sha256_digest, utf8
+from assets.manifests.canonical import (
+    API_VERSION,
+    canonical_json,
+    canonical_number,
+    sha256_digest,
+    utf8,
+)
 from assets.manifests.implementations import Implementation
 from assets.manifests.instants import InstantError, instant_text, utc_instant
 from assets.manifests.kinds import (
@@ -181,6 +186,7 @@ class Run:
     max_relative_error: float | None
 
 
+@lru_cache(maxsize=65536)
 def comparison_key(
     *, operation: str, workload: str, protocol: str, environment: str, correctness: str, metric: str
 ) -> str:
@@ -219,43 +225,27 @@ def run_of(
     log_bytes = utf8(evaluation.log) if evaluation.log else b""
     log_digest = sha256_digest(log_bytes) if log_bytes else None
     protocol = trace_protocol()
-    spec: dict[str, Any] = {
-        "environmentDigest": environment.digest,
-        "implementationDigest": implementation.digest,
-        "observedAt": instant_text(observed_at),
-        "protocolDigest": protocol.digest,
-        "sourceNative": {"benchmark": trace.definition, "source": SOURCE},
-        "status": status,
-        "workloadDigest": case.digest,
-    }
-    mean_ns = None
-    if measured.latency_ms is not None:
-        mean_ns = round_half_up(measured.latency_ms * 1e6)
-        spec["timing"] = {"latencyNs": {"mean": mean_ns}, "primaryStatistic": "mean"}
-        spec["sourceNative"]["metrics"] = measured.metrics()
-    if evaluation.correctness is not None:
-        spec["correctness"] = {
-            "comparator": COMPARATOR,
-            **({} if errors[0] is None else {"maximumAbsoluteError": errors[0]}),
-            **({} if errors[1] is None else {"maximumRelativeError": errors[1]}),
-        }
-    if log_digest is not None:
-        uri = f"kernelindex:artifact/{log_digest}"
-        spec["evidence"] = {"logs": {"digest": log_digest, "uri": uri}}
-    metadata = {
-        "name": names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}"),
-        "title": f"{trace.solution} · {trace.definition}",
-    }
-    _check(spec, metadata, trace)
+    mean_ns = None if measured.latency_ms is None else round_half_up(measured.latency_ms * 1e6)
     metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
-    identity = (
-        f'{{"apiVersion":"kernelindex.dev/v1alpha1","kind":"BenchmarkRun",'
-        f'"spec":{canonical_json(spec)}}}'
+    name = names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}")
+    title = f"{trace.solution} · {trace.definition}"
+    _check(trace.definition, title, name)
+    identity = _identity_json(
+        benchmark=trace.definition,
+        correctness=errors if evaluation.correctness is not None else None,
+        environment_digest=environment.digest,
+        implementation_digest=implementation.digest,
+        log_digest=log_digest,
+        mean_ns=mean_ns,
+        metrics=measured,
+        observed_at=observed_at,
+        status=status,
+        workload_digest=case.digest,
     )
     return Run(
         identity_json=identity,
         digest=sha256_digest(identity),
-        metadata_json=canonical_json(metadata),
+        metadata_json=f'{{"name":"{name}","title":{canonical_json(title)}}}',
         status=status,
         external_id=f"trace/{trace.solution}/{case.external_id}",
         protocol_digest=protocol.digest,
@@ -281,19 +271,74 @@ def run_of(
     )
 
 
-def _check(spec: dict[str, Any], metadata: dict[str, str], trace: Trace) -> None:
+def _check(definition: str, title: str, name: str) -> None:
     # Everything else in the spec comes from validated manifests or was checked above; only these
     # texts come straight from the document, so the whole model is not run for each of 10**7 runs.
-    if len(trace.definition) > _NAME_LENGTH:
+    if len(definition) > _NAME_LENGTH:
         raise RejectionError(
             Reason.TEXT_TOO_LONG, "definition: over 200 characters", "$.definition"
         )
-    if len(metadata["title"]) > _NAME_LENGTH:
+    if len(title) > _NAME_LENGTH:
         raise RejectionError(
             Reason.TEXT_TOO_LONG, "solution and definition: over 200 characters", "$.solution"
         )
-    if not metadata["name"]:
+    if not name:
         raise RejectionError(Reason.BAD_NAME, "definition leaves no identifier", "$.definition")
+
+
+def _identity_json(
+    *,
+    benchmark: str,
+    correctness: tuple[float | None, float | None] | None,
+    environment_digest: str,
+    implementation_digest: str,
+    log_digest: str | None,
+    mean_ns: int | None,
+    metrics: "_Times",
+    observed_at: datetime,
+    status: str,
+    workload_digest: str,
+) -> str:
+    """Canonical JSON of a run's identity body, fields in canonical order.
+
+    Written out because it is made once a run; a test holds it against `canonical_json` and the
+    `BenchmarkRun` model.
+    """
+    errors = ""
+    if correctness is not None:
+        absolute, relative = correctness
+        errors = (
+            f'"correctness":{{"comparator":"{COMPARATOR}"'
+            f"{_member('maximumAbsoluteError', absolute)}{_member('maximumRelativeError', relative)}"
+            "},"
+        )
+    evidence = timing = values = ""
+    if log_digest is not None:
+        evidence = (
+            f'"evidence":{{"logs":{{"digest":"{log_digest}",'
+            f'"uri":"kernelindex:artifact/{log_digest}"}}}},'
+        )
+    if mean_ns is not None:
+        timing = f'"timing":{{"latencyNs":{{"mean":{mean_ns}}},"primaryStatistic":"mean"}},'
+        members = (
+            _member("latency_ms", metrics.latency_ms)
+            + _member("reference_latency_ms", metrics.reference_latency_ms)
+            + _member("speedup_factor", metrics.speedup_factor)
+        )
+        values = f',"metrics":{{{members[1:]}}}'
+    return (
+        f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{{errors}'
+        f'"environmentDigest":"{environment_digest}",{evidence}'
+        f'"implementationDigest":"{implementation_digest}",'
+        f'"observedAt":"{instant_text(observed_at)}",'
+        f'"protocolDigest":"{trace_protocol().digest}",'
+        f'"sourceNative":{{"benchmark":{canonical_json(benchmark)}{values},"source":"{SOURCE}"}},'
+        f'"status":"{status}",{timing}"workloadDigest":"{workload_digest}"}}}}'
+    )
+
+
+def _member(name: str, value: float | None) -> str:
+    return "" if value is None else f',"{name}":{canonical_number(value)}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,14 +346,6 @@ class _Times:
     latency_ms: float | None = None
     reference_latency_ms: float | None = None
     speedup_factor: float | None = None
-
-    def metrics(self) -> dict[str, float]:
-        values = {
-            "latency_ms": self.latency_ms,
-            "reference_latency_ms": self.reference_latency_ms,
-            "speedup_factor": self.speedup_factor,
-        }
-        return {name: value for name, value in values.items() if value is not None}
 
 
 def round_half_up(value: float) -> int:

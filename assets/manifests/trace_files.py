@@ -7,6 +7,7 @@ reads file after file. Which files to read, and what becomes of the rows, is dec
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from assets.manifests import rows
 from assets.manifests.canonical import sha256_digest
@@ -15,7 +16,7 @@ from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.runs import Environment, environment_of, run_of
-from assets.manifests.workloads import Case, case_of, entry_key, input_fingerprint
+from assets.manifests.workloads import Case, case_of
 from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
 from assets.traces.layout import author_of
 from assets.traces.lines import Malformed, RawDocument, read_documents
@@ -81,7 +82,7 @@ class FileOutcome:
     runs: int = 0
     quarantined: list[QuarantinedItem] = field(default_factory=list)
     references: References = field(default_factory=References)
-    newest_trace_at: str | None = None
+    newest_trace_at: datetime | None = None
 
 
 class TraceReader:
@@ -89,7 +90,7 @@ class TraceReader:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._cases: dict[tuple[str, str, str], Case] = {}
+        self._cases: dict[tuple[object, ...], Case] = {}
         self._environments: dict[tuple[str, ...], Environment] = {}
         self._implementations: dict[tuple[str, str, str | None], Implementation] = {}
 
@@ -179,13 +180,14 @@ class TraceReader:
             line=item.line,
         )
         outcome.runs += 1
-        if outcome.newest_trace_at is None or evaluation.timestamp > outcome.newest_trace_at:
-            outcome.newest_trace_at = run.observed_at.isoformat()
+        if outcome.newest_trace_at is None or run.observed_at > outcome.newest_trace_at:
+            outcome.newest_trace_at = run.observed_at
 
     def _case(self, workload: Workload, operation: Operation) -> Case:
-        key = (operation.name, entry_key(workload), input_fingerprint(workload))
+        # One uuid may be used again with other axes or inputs, so the whole entry is the key.
+        key = (operation.name, *_content(workload))
         case = self._cases.get(key)
-        if case is None or not _same_axes(case, workload):
+        if case is None:
             case = case_of(workload, operation)
             if len(self._cases) >= _MAX_CACHED_CASES:
                 self._cases.clear()
@@ -228,15 +230,17 @@ def _is_workload_file(path: str) -> bool:
     return path.startswith("workloads/") or "/workloads/" in path
 
 
-def _same_axes(case: Case, workload: Workload) -> bool:
-    # One uuid may be used again with other axes; the tolerance is looked at by value too.
-    bound = case.manifest.spec["axes"]
-    axes = {name.lower(): value for name, value in workload.axes.items()}
-    correctness = case.manifest.spec["correctness"]
+def _content(workload: Workload) -> tuple[object, ...]:
+    """All of a workload entry that a case is made from, as something that can be looked up."""
     tolerance = workload.tolerance
-    return axes == bound and (
-        (tolerance.max_atol if tolerance else None) == correctness.get("maxAbsoluteError")
-        and (tolerance.max_rtol if tolerance else None) == correctness.get("maxRelativeError")
+    return (
+        workload.uuid,
+        *workload.axes.items(),
+        *(
+            (name, item.type, item.value, type(item.value), item.path, item.tensor_key)
+            for name, item in (workload.inputs or {}).items()
+        ),
+        (tolerance.max_atol, tolerance.max_rtol) if tolerance else None,
     )
 
 

@@ -10,6 +10,7 @@
 -- column quarantined: documents in quarantine
 -- column references_json: names that the file refers to, as JSON
 -- column inputs_digest: digest of what the file refers to
+-- column newest_trace_at: newest time that a trace of the file states (UTC)
 -- column dataset: dataset that the row came from, e.g. flashinfer-ai/flashinfer-trace
 -- column revision: dataset revision (40 hex) at which the row was first published
 -- column path: file inside the dataset; empty for what comes from no file
@@ -28,6 +29,7 @@ select
     quarantined,
     references_json,
     inputs_digest,
+    newest_trace_at,
     dataset,
     revision,
     path,

@@ -1,0 +1,34 @@
+"""Dagster resources: what assets are handed at run time."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from assets.manifests.normalize import Known
+from assets.tables.errors import WarehouseError
+from assets.tables.known import known_of
+from assets.tables.warehouse import Warehouse
+from assets.traces.snapshot import DatasetSnapshot
+
+
+class OpenWarehouse(Warehouse):
+    """A warehouse that also answers what it knows of a dataset."""
+
+    def known(self, snapshot: DatasetSnapshot) -> Known:
+        """What was published of the snapshot's dataset."""
+        return known_of(self, snapshot.dataset, snapshot.revision_at)
+
+
+class WarehouseResource(dg.ConfigurableResource[OpenWarehouse]):
+    """The warehouse folder of this deployment."""
+
+    root: str
+
+    def open(self) -> OpenWarehouse:
+        """The warehouse, ready for use; a run fails at once where it cannot be written."""
+        warehouse = OpenWarehouse(Path(self.root))
+        try:
+            warehouse.prepare()
+        except WarehouseError as error:
+            raise dg.Failure(error.message, allow_retries=False) from error
+        return warehouse

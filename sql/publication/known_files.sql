@@ -1,0 +1,15 @@
+-- What is known of each file of a dataset: its newest published state.
+-- Parameters: source_files and publication order come from Parquet; dataset.
+-- key: path
+select
+    path,
+    file_digest,
+    references_json,
+    inputs_digest,
+    documents,
+    workload_rows,
+    quarantined,
+    newest_trace_at
+from read_parquet($source_files)
+where dataset = $dataset and parser_version = $parser_version
+qualify row_number() over (partition by path order by publication_id desc) = 1
