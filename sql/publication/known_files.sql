@@ -1,6 +1,6 @@
--- What is known of each file of a dataset: its newest published state.
--- Parameters: source_files and publication order come from Parquet; dataset.
--- key: path
+-- What is known of the files of a dataset: the newest published state of each content of a path.
+-- Parameters: source_files (list of Parquet files), dataset, parser_version.
+-- key: path, file_digest
 select
     path,
     file_digest,
@@ -9,7 +9,12 @@ select
     documents,
     workload_rows,
     quarantined,
+    reasons_json,
     newest_trace_at
-from read_parquet($source_files)
+from read_parquet($source_files, hive_partitioning = true)
 where dataset = $dataset and parser_version = $parser_version
-qualify row_number() over (partition by path order by publication_id desc) = 1
+qualify
+    row_number() over (
+        partition by path, file_digest
+        order by publication_id desc, revision desc
+    ) = 1
