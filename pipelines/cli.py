@@ -21,3 +21,7 @@ app.command("dev")(server.dev)
 def main() -> None:
     """Entry point of the console script."""
     app()
+
+
+if __name__ == "__main__":
+    main()
