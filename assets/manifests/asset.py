@@ -91,12 +91,12 @@ def _metadata(outcome: Normalized) -> dict[str, dg.MetadataValue]:
         for kind in kinds
     )
     reasons = "| reason | items |\n|---|---:|\n" + "\n".join(
-        f"| {reason} | {count} |" for reason, count in outcome.reasons.most_common()
+        f"| {reason} | {count} |" for reason, count in counts.reasons.most_common()
     )
     return {
         "dataset": dg.MetadataValue.text(outcome.snapshot.dataset),
         "revision": dg.MetadataValue.text(outcome.snapshot.revision),
         "documents": dg.MetadataValue.md(table),
-        "quarantine": dg.MetadataValue.md(reasons if outcome.reasons else "nothing"),
+        "quarantine": dg.MetadataValue.md(reasons if counts.reasons else "nothing"),
         "dagster/row_count": dg.MetadataValue.int(counts.read.total()),
     }

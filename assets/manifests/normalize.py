@@ -6,6 +6,7 @@ workload files are read by a pool of processes, chunk by chunk, so that memory d
 the number of traces. Nothing of a dataset is ever run.
 """
 
+import json
 import multiprocessing
 import os
 import pickle
@@ -45,6 +46,7 @@ class FileState:
     documents: int
     workload_rows: int
     quarantined: int
+    reasons: Mapping[str, int]
     newest_trace_at: datetime | None
 
 
@@ -66,6 +68,7 @@ class Counts:
 
     read: Counter[str] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     workload_rows: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
 
@@ -77,7 +80,6 @@ class Normalized:
     staging: Path
     snapshot: DatasetSnapshot
     counts: Counts
-    reasons: Counter[str]
     newest_trace_at: datetime | None
 
 
@@ -158,13 +160,8 @@ def normalize(
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
     batch.write(staging, "catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
-    return Normalized(
-        staging,
-        snapshot,
-        counts,
-        Counter(str(item.reason) for item in found),
-        newest_trace_at,
-    )
+    counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
+    return Normalized(staging, snapshot, counts, newest_trace_at)
 
 
 def _files_by_kind(snapshot: DatasetSnapshot, store: RawStore) -> dict[Kind, list[DatasetFile]]:
@@ -245,6 +242,7 @@ def _count_unchanged(counts: Counts, kind: str, state: FileState) -> None:
     counts.read[kind] += state.documents
     counts.workload_rows[kind] += state.workload_rows
     counts.quarantined[kind] += state.quarantined
+    counts.reasons.update(state.reasons)
     counts.unchanged[kind] += state.documents - state.workload_rows - state.quarantined
 
 
@@ -307,13 +305,18 @@ def _add_files(
     file_digests = {file.path: file.digest for file in snapshot.files}
     inputs = inputs_digests(catalog, outcomes)
     by_path = {outcome.path: outcome for outcome in outcomes}
-    quarantined = Counter(item.path for item in rejected if item.severity is Severity.ERROR)
+    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    found_reasons = _reasons_by_file(found)
     for placed_path, digest in _solution_inputs(catalog, rejected).items():
         inputs[placed_path] = digest
     for file in snapshot.files:
         outcome, state = by_path.get(file.path), known.files.get(file.path)
         if outcome is None and file.path not in documents and state is not None:
             inputs[file.path] = state.inputs_digest
+        if outcome is None and file.path not in documents and state is not None:
+            reasons = dict(state.reasons)
+        else:
+            reasons = dict(found_reasons.get(file.path, {}))
         batch.add(
             "source_files",
             file.path,
@@ -327,17 +330,23 @@ def _add_files(
             workload_rows=outcome.workload_rows
             if outcome
             else (state.workload_rows if state else 0),
-            quarantined=len(outcome.quarantined)
-            if outcome
-            else quarantined.get(file.path, state.quarantined if state else 0),
+            quarantined=sum(reasons.values()),
+            reasons_json=json.dumps(reasons, sort_keys=True),
             references_json=outcome.references.to_json()
             if outcome
             else (state.references.to_json() if state else References().to_json()),
             inputs_digest=inputs.get(file.path, ""),
             newest_trace_at=_file_time(outcome, state),
         )
-    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     rows.add_quarantined(batch, found, file_digests, inputs)
+
+
+def _reasons_by_file(items: Iterable[QuarantinedItem]) -> dict[str, Counter[str]]:
+    reasons: dict[str, Counter[str]] = {}
+    for item in items:
+        if item.severity is Severity.ERROR:
+            reasons.setdefault(item.path, Counter())[str(item.reason)] += 1
+    return reasons
 
 
 def _file_time(outcome: FileOutcome | None, state: FileState | None) -> datetime | None:

@@ -60,7 +60,7 @@ def save_normalized(outcome: Normalized, staging: Path) -> None:
         read=dict(outcome.counts.read),
         quarantined=dict(outcome.counts.quarantined),
         workload_rows=dict(outcome.counts.workload_rows),
-        reasons=dict(outcome.reasons),
+        reasons=dict(outcome.counts.reasons),
         newest_trace_at=outcome.newest_trace_at,
     )
     (staging / _NORMALIZED).write_text(counts.model_dump_json())

@@ -117,10 +117,15 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
         flush_to_disk(warehouse.root)
 
 
+# The directory names the publication; its identifier ends with the time.
+_WITH_TIME = "*, try_strptime(split_part(publication_id, '-', 2), '%Y%m%dT%H%M%SZ') as published_at"
+
+
 def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
     connection.execute("use memory")
     for table in PUBLISHED:
-        connection.read_parquet(warehouse.files(table)).create_view(f"published_{table}")
+        rows = connection.read_parquet(warehouse.files(table), hive_partitioning=True)
+        rows.project(_WITH_TIME).create_view(f"published_{table}")
     connection.from_arrow(publications_table(warehouse.publications())).create(
         "published_publications"
     )

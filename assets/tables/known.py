@@ -1,5 +1,6 @@
 """What the warehouse already knows of a dataset, as normalization needs it."""
 
+import json
 from datetime import datetime
 from importlib import resources
 
@@ -40,8 +41,27 @@ def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -
             if naive is None or known_at is None or known_at <= naive
         },
         files={
-            path: FileState(digest, References.from_json(references), inputs, *counts)
-            for path, digest, references, inputs, *counts in files
+            path: FileState(
+                file_digest=digest,
+                references=References.from_json(references),
+                inputs_digest=inputs,
+                documents=documents,
+                workload_rows=workload_rows,
+                quarantined=quarantined,
+                reasons=json.loads(reasons),
+                newest_trace_at=newest_trace_at,
+            )
+            for (
+                path,
+                digest,
+                references,
+                inputs,
+                documents,
+                workload_rows,
+                quarantined,
+                reasons,
+                newest_trace_at,
+            ) in files
         },
     )
 

@@ -9,6 +9,7 @@ select
     documents,
     workload_rows,
     quarantined,
+    reasons_json,
     newest_trace_at
 from read_parquet($source_files)
 where dataset = $dataset and parser_version = $parser_version

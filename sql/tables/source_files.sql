@@ -8,6 +8,7 @@
 -- column documents: documents in the file
 -- column workload_rows: documents that are workload rows
 -- column quarantined: documents in quarantine
+-- column reasons_json: reason codes of what is in quarantine with their counts, as JSON
 -- column references_json: names that the file refers to, as JSON
 -- column inputs_digest: digest of what the file refers to
 -- column newest_trace_at: newest time that a trace of the file states (UTC)
@@ -27,6 +28,7 @@ select
     documents,
     workload_rows,
     quarantined,
+    reasons_json,
     references_json,
     inputs_digest,
     newest_trace_at,
