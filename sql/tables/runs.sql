@@ -98,3 +98,4 @@ select
     publication_id,
     published_at
 from published_runs
+anti join identity_aliases using (implementation_digest)
