@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import dagster as dg
-from assets.leaderboards.asset import database_assets
 
+from assets.leaderboards.asset import database_assets
 from assets.manifests.asset import manifests
 from assets.tables.asset import publication
 from assets.traces.asset import trace_files

@@ -7,6 +7,7 @@ from importlib import resources
 from assets.manifests.normalize import FileState, Known
 from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.trace_files import References
+from assets.tables.database import create_published_view
 from assets.tables.warehouse import Warehouse
 
 
@@ -17,10 +18,10 @@ def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -
     only from a later one gets the identity of this one.
     """
     with warehouse.connect() as connection:
+        create_published_view(connection, warehouse, "source_files")
         files = connection.sql(
             _query("known_files"),
             params={
-                "source_files": warehouse.files("source_files"),
                 "dataset": dataset,
                 "parser_version": PARSER_VERSION,
             },

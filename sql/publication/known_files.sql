@@ -1,5 +1,5 @@
 -- What is known of each file of a dataset: its newest published state.
--- Parameters: source_files and publication order come from Parquet; dataset.
+-- Reads the view published_source_files. Parameters: dataset, parser_version.
 -- key: path
 select
     path,
@@ -11,6 +11,6 @@ select
     quarantined,
     reasons_json,
     newest_trace_at
-from read_parquet($source_files)
+from published_source_files
 where dataset = $dataset and parser_version = $parser_version
 qualify row_number() over (partition by path order by publication_id desc) = 1
