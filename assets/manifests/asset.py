@@ -5,7 +5,13 @@ from typing import Protocol
 
 import dagster as dg
 
-from assets.manifests.normalize import Known, Normalized, NormalizeProgress, normalize
+from assets.manifests.normalize import (
+    Known,
+    Normalized,
+    NormalizeProgress,
+    normalize,
+    normalize_again,
+)
 from assets.manifests.staging import load_staged_snapshot, save_normalized, staged_rows
 from assets.traces.errors import DatasetError
 from assets.traces.raw_store import RawStore
@@ -24,6 +30,9 @@ class NormalizingWarehouse(Protocol):
 
     def known(self, snapshot: DatasetSnapshot) -> Known:
         """What was published of the snapshot's dataset."""
+
+    def later_snapshots(self, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
+        """Ingested snapshots of the same dataset at other, later revisions."""
 
 
 class WarehouseProvider(Protocol):
@@ -48,21 +57,18 @@ def manifests(
     staging = opened.staging(context.run_id)
     try:
         snapshot = load_staged_snapshot(staging)
+        known = opened.known(snapshot)
         outcome = normalize(
-            snapshot,
-            opened.store,
-            staged_rows(staging),
-            opened.known(snapshot),
-            progress=_logged(context),
+            snapshot, opened.store, staged_rows(staging), known, progress=_Log(context)
         )
+        if outcome.moved:
+            later = opened.later_snapshots(snapshot)
+            context.log.info(f"identities_moved solutions={len(outcome.moved)} again={len(later)}")
+            normalize_again(later, opened.store, staged_rows(staging), known, outcome.moved)
     except DatasetError as error:
         raise dg.Failure(error.message, allow_retries=False) from error
     save_normalized(outcome, staging)
     return dg.MaterializeResult(metadata=_metadata(outcome))
-
-
-def _logged(context: dg.AssetExecutionContext) -> "_Log":
-    return _Log(context)
 
 
 class _Log:

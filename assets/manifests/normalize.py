@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +22,7 @@ from typing import Literal
 from assets.manifests import rows
 from assets.manifests.catalog import Catalog, build_catalog, documents_of
 from assets.manifests.implementations import DatasetOrigin
+from assets.manifests.instants import InstantError, utc_instant
 from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
 from assets.manifests.runs import trace_protocol
 from assets.manifests.trace_files import FileOutcome, References, TraceReader, inputs_digests
@@ -38,9 +40,8 @@ _IN_PROCESS_BYTES = 3 * 1024 * 1024
 
 @dataclass(frozen=True)
 class FileState:
-    """What is known of a file that was normalized before."""
+    """What is known of a file's content that was normalized before."""
 
-    file_digest: str
     references: References
     inputs_digest: str
     documents: int
@@ -54,12 +55,14 @@ class FileState:
 class Known:
     """What earlier publications of the dataset say.
 
-    `identities` gives the revision under which a (path, content digest) of a solution is known;
-    `files` the state of each path.
+    `identities` gives the revision under which a (path, content digest) of a solution is known,
+    `later_identities` those that are known only from later revisions than the one to be read, and
+    `files` the state of each (path, file digest).
     """
 
     identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    files: Mapping[str, FileState] = field(default_factory=dict)
+    later_identities: frozenset[tuple[str, str]] = frozenset()
+    files: Mapping[tuple[str, str], FileState] = field(default_factory=dict)
 
 
 @dataclass
@@ -75,12 +78,17 @@ class Counts:
 
 @dataclass
 class Normalized:
-    """The outcome of one normalization."""
+    """The outcome of one normalization.
+
+    `moved` are the solutions that were known from later revisions and now have the identity of
+    this one: the later revisions must be read again with it.
+    """
 
     staging: Path
     snapshot: DatasetSnapshot
     counts: Counts
     newest_trace_at: datetime | None
+    moved: dict[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -137,13 +145,19 @@ def normalize(
 
     to_read: list[DatasetFile] = []
     for file in by_kind["trace"] + by_kind["workload"]:
-        state = known.files.get(file.path)
+        state = known.files.get((file.path, file.digest))
         if state is not None and _is_unchanged(state, file, catalog):
             _count_unchanged(counts, _kind(file), state)
         else:
             to_read.append(file)
     outcomes = _read_traces(
-        to_read, catalog, store, staging, processes or os.cpu_count() or 1, progress
+        to_read,
+        catalog,
+        store,
+        staging,
+        snapshot.snapshot_id[7:19],
+        processes or os.cpu_count() or 1,
+        progress,
     )
     for outcome in outcomes:
         kind = _kind_of_path(outcome.path)
@@ -158,10 +172,49 @@ def normalize(
     documents = {**definition_counts, **solution_counts}
     documents |= {outcome.path: outcome.documents for outcome in outcomes}
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
-    batch.write(staging, "catalog")
+    batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
-    return Normalized(staging, snapshot, counts, newest_trace_at)
+    moved = {
+        (item.path, item.content_digest): item.source_revision
+        for item, _ in catalog.implementation_rows
+        if (item.path, item.content_digest) in known.later_identities
+    }
+    return Normalized(staging, snapshot, counts, newest_trace_at, moved)
+
+
+_TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]+)"')
+
+
+def newest_trace_time(snapshot: DatasetSnapshot, store: RawStore) -> datetime | None:
+    """The newest time that any trace of a snapshot states, without reading the documents."""
+    newest: datetime | None = None
+    for file in snapshot.files:
+        if kind_of(file.path) != "trace":
+            continue
+        for text in set(_TIMESTAMP.findall(store.get(file.digest))):
+            try:
+                at = _naive(utc_instant(text.decode("utf-8", "replace")))
+            except InstantError:
+                continue
+            newest = at if newest is None or at > newest else newest
+    return newest
+
+
+def normalize_again(
+    snapshots: Iterable[DatasetSnapshot],
+    store: RawStore,
+    staging: Path,
+    known: Known,
+    moved: Mapping[tuple[str, str], str],
+) -> None:
+    """Stage the rows of later revisions once more, with the identities that moved.
+
+    Every trace is read again: its run has another implementation digest now.
+    """
+    identities = {**known.identities, **moved}
+    for snapshot in snapshots:
+        normalize(snapshot, store, staging, Known(identities=identities))
 
 
 def _files_by_kind(snapshot: DatasetSnapshot, store: RawStore) -> dict[Kind, list[DatasetFile]]:
@@ -232,10 +285,8 @@ def _kind_of_path(path: str) -> str:
 
 
 def _is_unchanged(state: FileState, file: DatasetFile, catalog: Catalog) -> bool:
-    return (
-        state.file_digest == file.digest
-        and state.references.inputs_digest(catalog, author_of(file.path)) == state.inputs_digest
-    )
+    current = state.references.inputs_digest(catalog, author_of(file.path))
+    return current == state.inputs_digest
 
 
 def _count_unchanged(counts: Counts, kind: str, state: FileState) -> None:
@@ -263,9 +314,11 @@ def _newest(
 ) -> datetime | None:
     read = {outcome.path: outcome.newest_trace_at for outcome in outcomes}
     times = [
-        read[file.path] if file.path in read else known.files[file.path].newest_trace_at
+        read[file.path]
+        if file.path in read
+        else known.files[file.path, file.digest].newest_trace_at
         for file in snapshot.files
-        if file.path in read or file.path in known.files
+        if file.path in read or (file.path, file.digest) in known.files
     ]
     return max((_naive(time) for time in times if time is not None), default=None)
 
@@ -310,7 +363,7 @@ def _add_files(
     for placed_path, digest in _solution_inputs(catalog, rejected).items():
         inputs[placed_path] = digest
     for file in snapshot.files:
-        outcome, state = by_path.get(file.path), known.files.get(file.path)
+        outcome, state = by_path.get(file.path), known.files.get((file.path, file.digest))
         if outcome is None and file.path not in documents and state is not None:
             inputs[file.path] = state.inputs_digest
         if outcome is None and file.path not in documents and state is not None:
@@ -381,6 +434,7 @@ def _read_traces(
     catalog: Catalog,
     store: RawStore,
     staging: Path,
+    snapshot_id: str,
     processes: int,
     progress: Progress | None,
 ) -> list[FileOutcome]:
@@ -393,11 +447,11 @@ def _read_traces(
             progress(NormalizeProgress(len(done), len(files), sum(item.documents for item in done)))
 
     if processes == 1 or sum(file.size_bytes for file in files) <= _IN_PROCESS_BYTES:
-        worker = _Worker(catalog, store.root, staging)
+        worker = _Worker(catalog, store.root, staging, snapshot_id)
         for number, chunk in chunks:
             report(worker.read(number, chunk))
         return done
-    state = pickle.dumps((catalog, store.root, staging))
+    state = pickle.dumps((catalog, store.root, staging, snapshot_id))
     # A spawned process shares nothing with the threads of this one.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
@@ -411,8 +465,9 @@ def _read_traces(
 class _Worker:
     """Reads chunks of trace files and writes one part per chunk."""
 
-    def __init__(self, catalog: Catalog, store_root: Path, staging: Path) -> None:
+    def __init__(self, catalog: Catalog, store_root: Path, staging: Path, snapshot_id: str) -> None:
         self._catalog = catalog
+        self._snapshot_id = snapshot_id
         self._store = RawStore(store_root)
         self._staging = staging
         self._reader = TraceReader(catalog)
@@ -424,7 +479,7 @@ class _Worker:
         outcomes = [
             self._reader.read(file, self._store.get(file.digest), batch, written) for file in files
         ]
-        batch.write(self._staging, f"traces-{number:06d}")
+        batch.write(self._staging, f"{self._snapshot_id}-traces-{number:06d}")
         return outcomes
 
 
@@ -433,8 +488,7 @@ _worker: _Worker | None = None
 
 def _start_worker(state: bytes) -> None:
     global _worker
-    catalog, store_root, staging = pickle.loads(state)
-    _worker = _Worker(catalog, store_root, staging)
+    _worker = _Worker(*pickle.loads(state))
 
 
 def _read_chunk(chunk: tuple[int, list[DatasetFile]]) -> list[FileOutcome]:

@@ -77,8 +77,8 @@ def write_generation(warehouse: Warehouse, number: int | None = None) -> Generat
         WarehouseError: a published file that is damaged or of another version.
     """
     for table in PUBLISHED:
-        for path in warehouse.own_files(table):
-            check_file(table, Path(path))
+        for file in warehouse.own_files(table):
+            check_file(table, Path(file))
     if number is None:
         number = max(warehouse.generation_numbers(), default=0) + 1
     building = warehouse.building_folder(f"generation-{number:08d}")

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -20,6 +21,7 @@ from assets.tables.compaction import write_generation
 from assets.tables.contracts import STAGED
 from assets.tables.corrections import (
     CORRECTION,
+    CORRECTION_TABLE,
     kinds_of,
     parse_corrections,
     stage_corrections,
@@ -71,13 +73,10 @@ def repair_files(warehouse: Warehouse, findings: Iterable[Finding]) -> Repairs:
     with warehouse.locked():
         damaged = sorted({item.publication_id for item in found if item.publication_id})
         for publication_id in damaged:
-            _attempt(repairs, publication_id, lambda at=publication_id: _remake(warehouse, at))
+            _attempt(repairs, publication_id, partial(_remake, warehouse, publication_id))
         for number in sorted({item.generation for item in found if item.generation}):
-            _attempt(
-                repairs,
-                f"generation {number}",
-                lambda at=number: _remake_generation(warehouse, at),
-            )
+            remake = partial(_remake_generation, warehouse, number)
+            _attempt(repairs, f"generation {number}", remake)
     return repairs
 
 
@@ -138,33 +137,28 @@ def _record_from_files(warehouse: Warehouse, publication_id: str) -> Publication
         tables.setdefault(table, []).append(path)
     if not tables:
         raise WarehouseError(f"{folder}: has no files; remove it and ingest its dataset again")
-    source = _source(tables)
     at = datetime.strptime(publication_id.partition("-")[2], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    return Publication(
+    record = Publication(
         publication_id=publication_id,
         published_at=at,
+        kind="ingest",
         tables={
             table: PublishedTable(files=tuple(published_file(path) for path in paths))
             for table, paths in tables.items()
         },
-        **source,
     )
+    return record.model_copy(update=_source(tables))
 
 
 def _source(tables: dict[str, list[Path]]) -> dict[str, str | None]:
-    if "revisions" in tables:
-        [row] = pq.read_table(tables["revisions"][0]).slice(0, 1).to_pylist()
-        return {
-            "kind": "ingest",
-            "dataset": row["dataset"],
-            "revision": row["revision"],
-            "snapshot_id": row["snapshot_id"],
-        }
-    if set(tables) == {"corrections"}:
+    if set(tables) == {CORRECTION_TABLE}:
         return {"kind": CORRECTION}
-    table, paths = next(iter(tables.items()))
-    [row] = pq.read_table(paths[0], columns=["dataset", "revision"]).slice(0, 1).to_pylist()
-    return {"kind": "ingest", "dataset": row["dataset"], "revision": row["revision"]}
+    if "revisions" not in tables:
+        paths = next(iter(tables.values()))
+        [row] = pq.read_table(paths[0], columns=["dataset", "revision"]).slice(0, 1).to_pylist()
+        return {"dataset": row["dataset"], "revision": row["revision"]}
+    [row] = pq.read_table(tables["revisions"][0]).slice(0, 1).to_pylist()
+    return {name: row[name] for name in ("dataset", "revision", "snapshot_id")}
 
 
 def _remake_publication(warehouse: Warehouse, record: Publication) -> None:

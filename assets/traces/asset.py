@@ -75,7 +75,7 @@ def trace_files(
             revision=config.revision,
             authors=config.authors or None,
             store=opened.store,
-            progress=_log_progress(context),
+            progress=_Log(context),
         )
     except TransientDatasetError as error:
         raise dg.Failure(error.message, allow_retries=True) from error
@@ -86,10 +86,6 @@ def trace_files(
     return dg.MaterializeResult(
         metadata=_metadata(snapshot), data_version=dg.DataVersion(snapshot.snapshot_id)
     )
-
-
-def _log_progress(context: dg.AssetExecutionContext) -> "_Log":
-    return _Log(context)
 
 
 class _Log:

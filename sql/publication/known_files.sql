@@ -1,6 +1,6 @@
--- What is known of each file of a dataset: its newest published state.
+-- What is known of the files of a dataset: the newest published state of each content of a path.
 -- Reads the view published_source_files. Parameters: dataset, parser_version.
--- key: path
+-- key: path, file_digest
 select
     path,
     file_digest,
@@ -13,4 +13,8 @@ select
     newest_trace_at
 from published_source_files
 where dataset = $dataset and parser_version = $parser_version
-qualify row_number() over (partition by path order by publication_id desc) = 1
+qualify
+    row_number() over (
+        partition by path, file_digest
+        order by publication_id desc, revision desc
+    ) = 1
