@@ -121,7 +121,13 @@ def _materialization(built: TableOutcome) -> dg.MaterializeResult[object]:
 def _lineage(table: SqlTable) -> dg.TableColumnLineage:
     return dg.TableColumnLineage(
         {
-            column: [dg.TableColumnDep(asset_key(source.table), source.column) for source in found]
+            # Several published tables are one asset.
+            column: [
+                dg.TableColumnDep(key, name)
+                for key, name in dict.fromkeys(
+                    (asset_key(source.table), source.column) for source in found
+                )
+            ]
             for column, found in table.lineage().items()
         }
     )
