@@ -13,6 +13,7 @@ select
 from (
     values
     ('NVIDIA B200', 8000, 126),
+    ('NVIDIA GB200', 8000, 126),
     ('NVIDIA H200', 4800, 50),
     ('NVIDIA H100 80GB HBM3', 3350, 50),
     ('NVIDIA H100 PCIe', 2000, 50),

@@ -1,4 +1,4 @@
--- manifest_documents: one row per manifest except for runs
+-- manifests: one row per manifest except for runs
 -- key: digest
 -- column digest: digest of the identity body
 -- column kind: kind of manifest, e.g. OperationSpec
