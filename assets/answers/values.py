@@ -8,6 +8,7 @@ with a `Z`.
 import base64
 import csv
 import io
+import json
 import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -66,12 +67,12 @@ def utc_text(value: datetime) -> str:
 class Rows:
     """The result of a statement: column names, and rows that are fetched as they are asked for."""
 
-    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
-        self._relation = relation
-        self.columns = _unique(relation.columns)
+    def __init__(self, result: duckdb.DuckDBPyConnection) -> None:
+        self._result = result
+        self.columns = _unique([column[0] for column in result.description or ()])
 
     def __iter__(self) -> Iterator[tuple[object, ...]]:
-        while batch := self._relation.fetchmany(_BATCH_ROWS):
+        while batch := self._result.fetchmany(_BATCH_ROWS):
             yield from batch
 
     def as_objects(self) -> Iterator[dict[str, object]]:
@@ -93,7 +94,7 @@ class Rows:
 
     def write_parquet(self, path: Path) -> int:
         """Write a Parquet file; returns the rows written."""
-        reader = self._relation.to_arrow_reader(_BATCH_ROWS)
+        reader = self._result.to_arrow_reader(_BATCH_ROWS)
         fields = [
             field.with_name(name) for field, name in zip(reader.schema, self.columns, strict=True)
         ]
@@ -116,12 +117,9 @@ def run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> Rows:
         statements = connection.extract_statements(sql)
         if len(statements) != 1:
             raise QueryError(f"one statement is expected, not {len(statements)}")
-        relation = connection.sql(sql)
+        return Rows(connection.execute(statements[0]))
     except duckdb.Error as error:
         raise QueryError(_one_line(error)) from error
-    if relation is None:
-        raise QueryError("the statement has no result; ask with a SELECT")
-    return Rows(relation)
 
 
 def _one_line(error: duckdb.Error) -> str:
