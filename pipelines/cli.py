@@ -43,7 +43,7 @@ app.command("revisions", rich_help_panel=ASK)(status.revisions)
 app.command("export", rich_help_panel=ASK)(export.export)
 app.command("verify-catalog", rich_help_panel=ASK)(export.verify)
 app.command("quarantine", rich_help_panel=KEEP)(quarantine.quarantine)
-app.command("correct", rich_help_panel=KEEP)(correct.correct)
+app.add_typer(correct.correct, name="correct", rich_help_panel=KEEP)
 app.command("doctor", rich_help_panel=KEEP)(maintain.doctor)
 app.command("compact", rich_help_panel=KEEP)(maintain.compact_publications)
 

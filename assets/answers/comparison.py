@@ -83,9 +83,7 @@ class Comparison:
             "a": self.a.digest,
             "b": self.b.digest,
             "ratio": self.ratio,
-            "groups": [
-                {**asdict(group), "ranges_overlap": group.overlap} for group in self.groups
-            ],
+            "groups": [{**asdict(group), "ranges_overlap": group.overlap} for group in self.groups],
             "mismatches": [asdict(mismatch) for mismatch in self.mismatches],
         }
 
@@ -199,7 +197,7 @@ def _compare_runs(connection: duckdb.DuckDBPyConnection, a: Found, b: Found) -> 
         )
     if mismatches or first[0] != second[0]:
         return Comparison(a.kind, a, b, (), tuple(mismatches))
-    sides = [Side(*row[3:7], row[6], row[6], 1) for row in (first, second)]
+    sides = [Side(*(*row[3:7], row[6], row[6], 1)) for row in (first, second)]
     return Comparison(a.kind, a, b, (_group(*first[:3], *sides),), ())
 
 
@@ -226,9 +224,7 @@ def _group(strict_group: str, workload: str, gpu: str, a: Side, b: Side) -> Grou
     return GroupComparison(strict_group, workload, gpu, a, b, b.value_ns / a.value_ns, faster)
 
 
-def _why_apart(
-    connection: duckdb.DuckDBPyConnection, a: Found, b: Found
-) -> tuple[Mismatch, ...]:
+def _why_apart(connection: duckdb.DuckDBPyConnection, a: Found, b: Found) -> tuple[Mismatch, ...]:
     """In what the groups of two implementations differ."""
     sides = []
     for found in (a, b):

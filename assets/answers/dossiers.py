@@ -4,7 +4,7 @@ A run's dossier is a row of the view `run_dossiers`; those of other kinds are pu
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -97,9 +97,7 @@ def _permalink(page: str | None, row: Row) -> str | None:
     return f"{page}/blob/{row['revision']}/{row['path']}{line}"
 
 
-def _row(
-    connection: duckdb.DuckDBPyConnection, table: str, key: str, value: str
-) -> dict[str, Any]:
+def _row(connection: duckdb.DuckDBPyConnection, table: str, key: str, value: str) -> dict[str, Any]:
     result = connection.execute(f"select * from {table} where {key} = ?", [value])
     names = [column[0] for column in result.description or ()]
     return dict(zip(names, result.fetchall()[0], strict=True))
@@ -295,7 +293,7 @@ def _caveats(row: Row) -> Section:
     return section
 
 
-def _corrections(items: list[Row]) -> Section:
+def _corrections(items: Sequence[Row]) -> Section:
     section = Section("Replications and notes")
     for item in items:
         replaced = item.get("replacement_digest")
@@ -379,9 +377,7 @@ def _implementation(
     )
 
 
-def _workload(
-    connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]
-) -> Dossier:
+def _workload(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]) -> Dossier:
     [(name, manifest)] = connection.execute(
         "select operations.name, manifests.canonical_json from manifests, operations "
         "where manifests.digest = ? and operations.operation_digest = ?",
@@ -414,9 +410,7 @@ def _workload(
     )
 
 
-def _operation(
-    connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]
-) -> Dossier:
+def _operation(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]) -> Dossier:
     boards = _rows(
         connection,
         "select * exclude (operation_digest, operation, family) from leaderboard_operations "
@@ -496,9 +490,7 @@ def _protocol(_: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]) -
     )
 
 
-def _project(
-    connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]
-) -> Dossier:
+def _project(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]) -> Dossier:
     [(implementations,)] = connection.execute(
         "select count(*) from implementations where project_digest = ?", [found.digest]
     ).fetchall()

@@ -60,9 +60,8 @@ def export_catalog(warehouse: Warehouse, path: Path) -> dict[str, int]:
             warehouse.connect(_MEMORY_LIMIT) as connection,
             pa.output_stream(str(temporary), compression=compression) as stream,
         ):
-            counts = {
-                table: _write(connection, table, stream) for table in _prepared(connection, warehouse)
-            }
+            _prepare(connection, warehouse)
+            counts = {table: _write(connection, table, stream) for table in TABLES}
         temporary.replace(path)
     except OSError as error:
         raise WarehouseError(f"{path}: cannot be written ({error.strerror or error})") from error
@@ -74,11 +73,10 @@ def export_catalog(warehouse: Warehouse, path: Path) -> dict[str, int]:
     return counts
 
 
-def _prepared(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> tuple[str, ...]:
+def _prepare(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
     create_published_view(connection, warehouse, "runs")
     connection.execute("attach $path as catalog (read_only)", {"path": str(warehouse.database)})
     connection.execute("set search_path = 'catalog.main,memory.main'")
-    return TABLES
 
 
 def _write(connection: duckdb.DuckDBPyConnection, table: str, stream: pa.NativeFile) -> int:

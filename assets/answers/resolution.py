@@ -145,9 +145,8 @@ def resolve(
     token = _dtype(dtype)
     exact: list[Result] = []
     near: list[tuple[float, Result]] = []
-    for *values, axes_json in connection.execute(
-        _BESTS, {"operation": found.digest}
-    ).fetchall():
+    for row in connection.execute(_BESTS, {"operation": found.digest}).fetchall():
+        values, axes_json = row[:-1], row[-1]
         bound = {str(name): int(value) for name, value in json.loads(axes_json).items()}
         dtypes, product = values[11], values[12]
         if token is not None and token not in dtypes:
@@ -160,7 +159,7 @@ def resolve(
         if gpu is not None and product not in products:
             differences.append(Difference("GPU", gpu, product))
         result = Result(
-            *values[:11], tuple(dtypes), *values[12:14], tuple(values[14]), tuple(differences)
+            *(*values[:11], tuple(dtypes), *values[12:14], tuple(values[14]), tuple(differences))
         )
         if differences:
             near.append((_distance(axes, bound, gpu is None or product in products), result))

@@ -222,8 +222,8 @@ def standing(
     if not groups:
         raise _nothing(connection, operation, gpu, workload)
     wanted = {"groups": list(groups)}
-    for strict_group, *values, caveats in connection.execute(_ENTRIES, wanted).fetchall():
-        groups[strict_group].ranking.append(Entry(*values, caveats=tuple(caveats)))
+    for row in connection.execute(_ENTRIES, wanted).fetchall():
+        groups[row[0]].ranking.append(Entry(*(*row[1:-1], tuple(row[-1]))))
     for strict_group, *values in connection.execute(_NOT_RANKED, wanted).fetchall():
         groups[strict_group].not_ranked.append(NotRanked(*values))
     return Standing(operation, tuple(products), tuple(groups.values()))
@@ -236,9 +236,7 @@ def _labels(
     if workload is None or "=" not in workload:
         return []
     wanted = {part.replace(" ", "") for part in workload.split(",") if part.strip()}
-    return [
-        label for label in _all_labels(connection, operation) if wanted <= set(_parts(label))
-    ]
+    return [label for label in _all_labels(connection, operation) if wanted <= set(_parts(label))]
 
 
 def _parts(label: str) -> list[str]:

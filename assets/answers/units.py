@@ -15,10 +15,10 @@ def latency_text(value_ns: float | None) -> str:
 
 
 def ratio_text(value: float | None) -> str:
-    """`32.55×`; empty for none."""
+    """`32.55x`; empty for none."""
     if value is None:
         return ""
-    return f"{value:.3g}×" if value < 0.1 else f"{value:.2f}×"
+    return f"{value:.3g}x" if value < 0.1 else f"{value:.2f}x"
 
 
 def count_text(number: int, noun: str) -> str:

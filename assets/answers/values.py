@@ -78,9 +78,7 @@ class Rows:
     def as_objects(self) -> Iterator[dict[str, object]]:
         """Rows as JSON objects."""
         for row in self:
-            yield {
-                name: json_value(value) for name, value in zip(self.columns, row, strict=True)
-            }
+            yield {name: json_value(value) for name, value in zip(self.columns, row, strict=True)}
 
     def write_csv(self, stream: io.TextIOBase) -> int:
         """Write RFC 4180 text with a header; null is an empty field. Returns the rows written."""
@@ -94,7 +92,7 @@ class Rows:
 
     def write_parquet(self, path: Path) -> int:
         """Write a Parquet file; returns the rows written."""
-        reader = self._result.to_arrow_reader(_BATCH_ROWS)
+        reader: pa.RecordBatchReader = self._result.to_arrow_reader(_BATCH_ROWS)
         fields = [
             field.with_name(name) for field, name in zip(reader.schema, self.columns, strict=True)
         ]
@@ -138,7 +136,6 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 def _csv_field(value: object) -> object:
-    import json
 
     if value is None:
         return ""

@@ -144,15 +144,14 @@ def _verdict(group: GroupComparison) -> str:
 def _faster(ratio: float) -> str:
     if ratio == 1:
         return "equal"
-    return f"A is {ratio_text(ratio)} as fast" if ratio > 1 else f"B is {ratio_text(1 / ratio)} as fast"
+    name, factor = ("A", ratio) if ratio > 1 else ("B", 1 / ratio)
+    return f"{name} is {ratio_text(factor)} as fast"
 
 
 def resolve_best(
     operation: Annotated[
         str,
-        typer.Option(
-            "--operation", "-o", help="name or digest", autocompletion=complete_operation
-        ),
+        typer.Option("--operation", "-o", help="name or digest", autocompletion=complete_operation),
     ],
     axes: Annotated[
         str | None, typer.Option(help="bound axes as a=1,b=2; absent ones may be any")
@@ -252,4 +251,3 @@ _SOURCE = {
         where run_digest = ?
     """,
 }
-
