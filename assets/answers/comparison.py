@@ -11,6 +11,7 @@ import duckdb
 
 from assets.answers.errors import NoAnswerError
 from assets.answers.lookup import Found, Kind, short
+from assets.answers.standings import sizes
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,9 @@ def _compare_implementations(
     rows = connection.execute(_SHARED_GROUPS, {"a": a.digest, "b": b.digest}).fetchall()
     groups = tuple(
         _group(strict_group, workload, gpu, _side(a, first), _side(b, second))
-        for strict_group, workload, gpu, first, second in rows
+        for strict_group, workload, gpu, first, second in sorted(
+            rows, key=lambda row: (row[2], sizes(row[1]))
+        )
     )
     if groups:
         return Comparison(a.kind, a, b, groups, ())

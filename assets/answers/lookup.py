@@ -49,7 +49,7 @@ _NAMES = {
         "name = $text or slug = $text or list_contains(aliases, $text) "
         "or list_contains(definition_names, $text)",
     ),
-    Kind.ENVIRONMENT: ("concat_ws(' · ', gpu_product, summary)", "false"),
+    Kind.ENVIRONMENT: ("concat_ws(' · ', gpu_product, summary)", "gpu_product = $text"),
     Kind.PROTOCOL: ("title", "name = $text"),
     Kind.PROJECT: ("name", "slug = $text or name = $text"),
 }

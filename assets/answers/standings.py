@@ -123,7 +123,7 @@ _GROUPS = """
             or starts_with(runs.workload_digest, 'sha256:' || $workload)
         )
     group by runs.strict_group, runs.workload_digest, runs.environment_digest
-    order by gpu_product, environment, axes, strict_group
+    order by strict_group
 """
 
 _ENTRIES = """
@@ -226,7 +226,15 @@ def standing(
         groups[row[0]].ranking.append(Entry(*(*row[1:-1], tuple(row[-1]))))
     for strict_group, *values in connection.execute(_NOT_RANKED, wanted).fetchall():
         groups[strict_group].not_ranked.append(NotRanked(*values))
-    return Standing(operation, tuple(products), tuple(groups.values()))
+    ordered = sorted(
+        groups.values(), key=lambda group: (group.gpu_product, group.environment, sizes(group.axes))
+    )
+    return Standing(operation, tuple(products), tuple(ordered))
+
+
+def sizes(axes: str) -> list[int]:
+    """Bound axes as numbers, so that 32 comes before 192."""
+    return [int(part.partition("=")[2]) for part in _parts(axes) if "=" in part]
 
 
 def _labels(

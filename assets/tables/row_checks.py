@@ -9,7 +9,7 @@ from importlib import resources
 import duckdb
 
 from assets.tables.contracts import PUBLISHED
-from assets.tables.database import create_published_view
+from assets.tables.database import create_published_view, published_rows
 from assets.tables.findings import Examination, Fault, Finding, Level
 from assets.tables.warehouse import Warehouse
 
@@ -22,8 +22,27 @@ CHECKS = {
 }
 """The file under `sql/checks/` of each rule."""
 
+OF_ONE_ROW = frozenset({Fault.WRONG_DIGEST, Fault.WRONG_COLUMN})
+"""Rules that a row keeps or breaks on its own, so that new rows can be checked alone."""
+
 _MEMORY_LIMIT = "2GB"
 _EXAMPLES = 3
+
+
+def broken_rule(warehouse: Warehouse, fault: Fault, publication_id: str | None) -> list[Finding]:
+    """Check one rule, over the rows of one publication where the rule allows that.
+
+    Raises:
+        duckdb.Error: a published file that cannot be read.
+    """
+    with warehouse.connect(_MEMORY_LIMIT) as connection:
+        for table in PUBLISHED:
+            rows = published_rows(connection, warehouse, table)
+            if publication_id is not None and fault in OF_ONE_ROW:
+                column = duckdb.ColumnExpression("publication_id")
+                rows = rows.filter(column == duckdb.ConstantExpression(publication_id))
+            rows.create_view(f"published_{table}")
+        return _broken(connection, fault, CHECKS[fault])
 
 
 def examine_rows(warehouse: Warehouse) -> Examination:

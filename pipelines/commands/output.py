@@ -57,12 +57,11 @@ def table(columns: Sequence[tuple[str, str]], title: str | None = None) -> Table
     `fold` and `cut` columns give way where the terminal is narrow; others never do.
     """
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    made.show_edge = False
     made.padding = (0, 1, 0, 0)
-    made.pad_edge = False
     for heading, kind in columns:
         if kind in ("fold", "cut"):
             made.add_column(heading, overflow="fold" if kind == "fold" else "ellipsis")
-            made.columns[-1].no_wrap = kind == "cut"
         else:
             made.add_column(heading, justify="right" if kind == "right" else "left", no_wrap=True)
     return made
@@ -70,4 +69,10 @@ def table(columns: Sequence[tuple[str, str]], title: str | None = None) -> Table
 
 def add_row(made: Table, *values: object) -> None:
     """A row of plain text: nothing in it is markup."""
-    made.add_row(*(Text("" if value is None else str(value)) for value in values))
+    cells = []
+    for column, value in zip(made.columns, values, strict=True):
+        cell = Text("" if value is None else str(value))
+        # Only the cells of a column that gives way by being cut are kept on one line.
+        cell.no_wrap, cell.overflow = column.overflow == "ellipsis", column.overflow
+        cells.append(cell)
+    made.add_row(*cells)

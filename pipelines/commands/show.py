@@ -129,10 +129,8 @@ def _print_comparison(result: Comparison) -> None:
     if len(result.groups) > 1 and ratio is not None:
         wins_a = sum(group.faster == "a" for group in result.groups)
         wins_b = sum(group.faster == "b" for group in result.groups)
-        show(
-            f"A is faster in {wins_a}, B in {wins_b} of {len(result.groups)} groups; "
-            f"over all of them {_faster(ratio)} (geometric mean)"
-        )
+        show(f"A is faster in {wins_a}, B in {wins_b} of {len(result.groups)} groups")
+        show(f"over all of them {_faster(ratio)} (geometric mean)")
 
 
 def _verdict(group: GroupComparison) -> str:

@@ -54,7 +54,7 @@ def _print(result: Standing, limit: int) -> None:
     shown = sorted(result.groups, key=lambda group: -group.tried)[:_SHOWN_GROUPS]
     for group in result.groups:
         if group in shown:
-            _print_group(group, limit)
+            _print_group(group, limit, f"{result.operation.name}_")
     hidden = len(result.groups) - len(shown)
     if hidden:
         show(f"\n{count_text(hidden, 'more group')}; narrow with --gpu or --workload, or --json")
@@ -64,7 +64,7 @@ def _print(result: Standing, limit: int) -> None:
         show('  kernelindex query "select code, explanation from caveat_codes"')
 
 
-def _print_group(group: Group, limit: int) -> None:
+def _print_group(group: Group, limit: int, prefix: str) -> None:
     show(f"\n{group.axes} · {', '.join(group.dtypes)}", "bold")
     show(f"{group.gpu_product} · {group.environment}")
     made = table(
@@ -83,7 +83,7 @@ def _print_group(group: Group, limit: int) -> None:
         add_row(
             made,
             f"{entry.rank}{'=' if entry.tied else ''}",
-            entry.solution + ("*" if entry.caveats else ""),
+            entry.solution.removeprefix(prefix) + ("*" if entry.caveats else ""),
             entry.author,
             latency_text(entry.median_ns),
             ratio_text(entry.slowdown),
@@ -99,9 +99,9 @@ def _print_group(group: Group, limit: int) -> None:
     if any(entry.caveats for entry in group.ranking[:limit]):
         show("  * " + "; ".join(_caveats(group, limit)))
     for item in group.not_ranked:
+        why = "" if item.reason.startswith("STATUS_") else f", {item.reason}"
         show(
-            f"  not ranked: {item.solution} ({item.author}): "
-            f"{count_text(item.runs, 'run')} {item.status} [{item.reason}]"
+            f"  not ranked: {item.solution.removeprefix(prefix)}: {count_text(item.runs, 'run')} {item.status}{why}"
         )
 
 
