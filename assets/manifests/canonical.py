@@ -27,6 +27,8 @@ def canonical_json(value: object) -> str:
         ValueError: for NaN and infinities, which JSON has no form for.
         TypeError: for what is no JSON value.
     """
+    if isinstance(value, str):
+        return _string(value)
     text = _text(value, sorted)
     # The order of code points is the order of code units unless a character is beyond ASCII.
     return text if text.isascii() else _text(value, _by_code_unit)
@@ -58,10 +60,20 @@ def _text(value: object, ordered: Callable[[Iterable[str]], list[str]]) -> str:
 
 
 def _string(value: str) -> str:
-    text = encode_basestring(value)
-    if text.isascii():
+    text: str = encode_basestring(value)
+    if not _has_surrogate(text):
         return text
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _has_surrogate(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _by_code_unit(keys: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 _ISO = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?)?)?"
     r"(Z|[+-]\d\d(?::?\d\d)?)?\Z",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 
 

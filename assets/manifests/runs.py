@@ -44,11 +44,18 @@ from assets.traces.documents import (
 )
 
 SOURCE = "flashinfer-bench"
-LATENCY_METRIC_KEY = "latency:mean:ns"
 NO_METRIC_KEY = "none"
 _MAX_LATENCY_NS = 2**53 - 1
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "inf": math.inf}
 _NAME_LENGTH = 200
+
+
+def metric_key(metric: str, statistic: str, unit: str) -> str:
+    """What a value is, for comparison."""
+    return f"{metric}:{statistic}:{unit}"
+
+
+LATENCY_METRIC_KEY = metric_key("latency", "mean", "ns")
 
 
 @lru_cache(maxsize=1)
@@ -108,9 +115,10 @@ def environment_of(environment: TraceEnvironment) -> Environment:
                 Reason.NAME_COLLISION, f"two libraries are both named {name!r}", f"{at}.libs"
             )
         libraries[name] = version
-    texts = [environment.hardware, *environment.libs, *environment.libs.values()]
-    if any("\x00" in text for text in texts):
-        raise RejectionError(Reason.NUL_CHARACTER, "environment holds a NUL character", at)
+    texts = {"hardware": [environment.hardware], "libs": [*environment.libs.values()]}
+    for field, values in texts.items():
+        if any("\x00" in text for text in values):
+            raise RejectionError(Reason.NUL_CHARACTER, "holds a NUL character", f"{at}.{field}")
     hardware = names.map_hardware(environment.hardware)
     cuda, torch = environment.libs.get("cuda"), environment.libs.get("torch")
     try:
@@ -216,7 +224,7 @@ def run_of(
     if status is None:
         raise RejectionError(
             Reason.UNKNOWN_STATUS,
-            f"status {evaluation.status!r} is none of {', '.join(names.STATUSES)}",
+            f"{evaluation.status!r} is none of {', '.join(names.STATUSES)}",
             "$.evaluation.status",
         )
     measured = _performance(evaluation.performance, status)
@@ -309,8 +317,9 @@ def _identity_json(
         absolute, relative = correctness
         errors = (
             f'"correctness":{{"comparator":"{COMPARATOR}"'
-            f"{_member('maximumAbsoluteError', absolute)}{_member('maximumRelativeError', relative)}"
-            "},"
+            + _member("maximumAbsoluteError", absolute)
+            + _member("maximumRelativeError", relative)
+            + "},"
         )
     evidence = timing = values = ""
     if log_digest is not None:

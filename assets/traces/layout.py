@@ -118,6 +118,18 @@ def author_of(path: str) -> str | None:
     return rest[0] if below is not None and len(rest) > below else None
 
 
+def root_of(path: str) -> str:
+    """What stands before the known folder: `run_1/` of `run_1/traces/ann/gemm/d.jsonl`.
+
+    Several datasets may lie in one directory; documents of one root belong together.
+    """
+    *folders, _ = path.split("/")
+    for position, folder in enumerate(folders):
+        if folder in _KIND_OF_FOLDER:
+            return "".join(f"{name}/" for name in folders[:position])
+    return ""
+
+
 def of_authors(paths: Iterable[str], authors: Sequence[str] | None) -> list[str]:
     """Paths of the authors asked for, with every definition and workload; None asks for all.
 
