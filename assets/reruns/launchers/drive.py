@@ -23,12 +23,13 @@ from assets.reruns.launchers.job import (
     RerunJob,
     StopReason,
 )
-from assets.reruns.launchers.job_directory import JobDirectory
+from assets.reruns.launchers.job_directory import JobDirectory, JobInUseError
 from assets.reruns.launchers.launcher import Launcher, LauncherError, LauncherUnreachableError
 
 _Answer = TypeVar("_Answer")
 
 _FIRST_WAIT_S = 0.05
+_SUBMISSIONS = 3
 _SUPERVISOR_FIRST_S = 2.0
 """The supervisor has this much longer than its own ladder before a launcher steps in."""
 _GIVE_UP_AFTER_S = 60.0
@@ -69,7 +70,14 @@ def run_job(
     Raises what `Launcher.submit` raises, and LauncherUnreachableError when the machine did not
     answer until well past the deadline: the job then stays open for `reconcile`.
     """
-    return follow(launcher, launcher.submit(job), on_event, should_cancel)
+    try:
+        handle = _submit(launcher, job)
+    except Exception:
+        raise
+    except BaseException:  # an interrupt: the job may have been started already
+        _stop_interrupted(launcher, job)
+        raise
+    return follow(launcher, handle, on_event, should_cancel)
 
 
 def follow(
@@ -91,6 +99,23 @@ def follow(
                 launcher.cancel(handle)
                 directory.observe(launcher.poll(handle))
             raise
+
+
+def _submit(launcher: Launcher, job: RerunJob) -> JobHandle:
+    """Submit, again when the connection broke: a submission that arrived is only attached to."""
+    for _ in range(_SUBMISSIONS - 1):
+        with contextlib.suppress(LauncherUnreachableError):
+            return launcher.submit(job)
+        time.sleep(launcher.settings.poll_interval_s)
+    return launcher.submit(job)
+
+
+def _stop_interrupted(launcher: Launcher, job: RerunJob) -> None:
+    directory = JobDirectory(launcher.jobs_root / job.job_id)
+    quiet = contextlib.suppress(FileNotFoundError, JobInUseError, LauncherError)
+    with quiet, directory.exclusive():
+        launcher.cancel(directory.read().handle)
+        directory.observe(launcher.poll(directory.read().handle))
 
 
 def overdue(record: JobRecord, status: JobStatus) -> StopReason | None:

@@ -61,6 +61,9 @@ class Launcher(Protocol):
         Raises BundleError, DuplicateJobError and JobInUseError before anything starts.
         """
 
+    def attach(self, handle: JobHandle) -> bool:
+        """Say whether the job was ever started; note in its record what was not noted then."""
+
     def poll(self, handle: JobHandle) -> JobStatus:
         """Say where the job stands; changes nothing."""
 

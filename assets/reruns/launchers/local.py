@@ -80,6 +80,11 @@ class LocalLauncher:
                 f"{started.stderr.strip() or 'see supervisor.log in the job directory'}"
             )
 
+    def attach(self, handle: JobHandle) -> bool:
+        """See `Launcher.attach`."""
+        directory = self._directory(handle)
+        return run_directory.read_json(directory.path / run_directory.PROCESS) is not None
+
     def poll(self, handle: JobHandle) -> JobStatus:
         """See `Launcher.poll`."""
         return read_evidence(run_directory.gather(self._directory(handle).path))

@@ -6,8 +6,6 @@ second time. A job that a living process drives is left to that process.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from dataclasses import dataclass
 from enum import StrEnum
@@ -108,15 +106,14 @@ def _repair(directory: JobDirectory) -> list[ReconcileFinding]:
         launcher.cancel(record.handle, reason)
         status = launcher.poll(record.handle)
         findings.append(_finding(directory, FindingKind.STOPPED, status.detail))
-    elif status.state is JobState.QUEUED and record.submitted_at is None:
-        # The launcher died before it started anything. From here on nothing can start.
+    elif record.submitted_at is None and not launcher.attach(record.handle):
+        # The launcher died before it started anything. After a cancel nothing can start.
         launcher.cancel(record.handle)
-        after = launcher.poll(record.handle)
-        if after.state is not JobState.FINISHED:
+        if not launcher.attach(record.handle):
             detail = "the launcher ended before it started the job"
             directory.observe(JobStatus(state=JobState.LOST, detail=detail))
             return [*findings, _finding(directory, FindingKind.NEVER_STARTED, detail)]
-        status = after
+        status = launcher.poll(record.handle)
     return [*findings, _settle(directory, launcher, record, status)]
 
 
@@ -199,20 +196,18 @@ def _kill_orphans(jobs_root: Path) -> list[ReconcileFinding]:
 
 
 def _free_lock_files(directory: Path) -> list[ReconcileFinding]:
-    """List GPU lock files nobody holds. They stay: removing one could let two workers in."""
-    findings = []
-    for path in sorted(directory.glob("gpu-*.lock")):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(descriptor)
-        findings.append(
-            ReconcileFinding(path.name, FindingKind.FREE_LOCK_FILE, str(path), repaired=False)
-        )
-    return findings
+    """List GPU lock files nobody holds.
+
+    They stay, because removing one could let two workers in; and /proc/locks is read, because
+    trying the lock could turn a worker away that asks for it in the same moment.
+    """
+    lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    held = {field.rpartition(":")[2] for line in lines for field in line if field.count(":") == 2}
+    return [
+        ReconcileFinding(path.name, FindingKind.FREE_LOCK_FILE, str(path), repaired=False)
+        for path in sorted(directory.glob("gpu-*.lock"))
+        if str(path.stat().st_ino) not in held
+    ]
 
 
 def _finding(directory: JobDirectory, kind: FindingKind, detail: str) -> ReconcileFinding:

@@ -111,7 +111,7 @@ class SshSettings(_WorkerSettings):
         description="Longest time for one exchange, a copy of a bundle included.",
     )
     share_connection: bool = Field(
-        default=False,
+        default=True,
         description="One connection for all calls (ControlMaster) where it can be had.",
     )
     keep_remote: bool = Field(

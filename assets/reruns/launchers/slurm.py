@@ -144,6 +144,15 @@ class SlurmLauncher:
             f'"$run/{job_directory.SUPERVISOR}" run "$run" --repeat\n'
         )
 
+    def attach(self, handle: JobHandle) -> bool:
+        """See `Launcher.attach`."""
+        directory = self._directory(handle)
+        with directory.exclusive():
+            found = self._found(directory).slurm_job_id
+            if found is not None:
+                _note_submitted(directory, found)
+        return found is not None or (directory.path / run_directory.PROCESS).exists()
+
     def poll(self, handle: JobHandle) -> JobStatus:
         """See `Launcher.poll`."""
         directory = self._directory(handle)

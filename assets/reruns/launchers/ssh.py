@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,6 @@ from assets.reruns.launchers.local import check_worker_file, note_collected
 from assets.reruns.launchers.settings import LauncherNotConfiguredError, SshSettings
 from assets.reruns.launchers.supervisor import run_directory, transfer
 
-_NOT_SENT = "not sent yet"
 _CONNECTION_FAILED = 255  # ssh(1), EXIT STATUS
 
 
@@ -63,6 +63,12 @@ class SshLauncher:
             raise LauncherNotConfiguredError(
                 f"ssh.python: {self.settings.python} is no Python >= 3.10 there: {error}"
             ) from error
+
+    def close(self) -> None:
+        """End the shared connection now instead of a minute after its last use."""
+        if self.settings.share_connection:
+            command = [*self._ssh_arguments()[:-2], "-O", "exit", "--", self.settings.host]
+            subprocess.run(command, capture_output=True, check=False)
 
     def submit(self, job: RerunJob) -> JobHandle:
         """See `Launcher.submit`."""
@@ -120,32 +126,33 @@ class SshLauncher:
         record = directory.read()
         if run_directory.result_state(directory.path, record.bundle_id, record.nonce) == "complete":
             return JobStatus(state=JobState.FINISHED, detail="the result bundle is here")
-        try:
-            answer = self._answer(self._supervisor(_mine(handle), "status"))
-        except LauncherUnreachableError:
-            raise
-        except LauncherError:
-            if record.submitted_at is None:  # the supervisor never arrived there
-                return self._not_sent(directory)
-            raise
-        evidence = run_directory.Evidence(**answer)
-        if evidence.phase == "absent" and record.submitted_at is None:
-            return self._not_sent(directory)
-        return read_evidence(evidence)
-
-    def _not_sent(self, directory: JobDirectory) -> JobStatus:
+        evidence = self._evidence(handle)
+        if evidence.phase != "absent" or record.submitted_at is not None:
+            return read_evidence(evidence)
         asked = run_directory.cancel_reason(directory.path)
         state = JobState.QUEUED if asked is None else JobState.CANCELLED
-        return JobStatus(state=state, detail=_NOT_SENT)
+        return JobStatus(state=state, detail="not sent yet")
+
+    def attach(self, handle: JobHandle) -> bool:
+        """See `Launcher.attach`."""
+        return self._evidence(handle).phase in ("running", "ended")
 
     def cancel(self, handle: JobHandle, reason: StopReason = "cancelled") -> None:
         """See `Launcher.cancel`."""
         directory = self._directory(handle)
         if directory.read().submitted_at is None:
-            marker = {"reason": reason}
-            run_directory.write_json(directory.path / run_directory.CANCEL, marker)
-        if self.poll(handle).detail != _NOT_SENT:
+            asked = {"reason": reason, "requested_at_s": time.time()}
+            run_directory.write_json(directory.path / run_directory.CANCEL, asked)
+        if self._evidence(handle).phase != "absent":
             self._supervisor(_mine(handle), "cancel", "--reason", reason)
+
+    def _evidence(self, handle: JobHandle) -> run_directory.Evidence:
+        """Ask the supervisor there; `absent` also before the supervisor itself was sent."""
+        mine = _mine(handle)
+        ask = shlex.join([self.settings.python, mine.supervisor, "status", mine.run_directory])
+        script = f"if test -e {shlex.quote(mine.supervisor)}; then exec {ask}; else echo {{}}; fi"
+        answer = self._answer(self._ssh(["sh", "-c", script]))
+        return run_directory.Evidence(**answer) if answer else run_directory.ABSENT
 
     def collect(self, handle: JobHandle) -> Path:
         """See `Launcher.collect`."""
@@ -267,11 +274,8 @@ class SshLauncher:
         if settings.known_hosts_file is not None:
             options["UserKnownHostsFile"] = str(settings.known_hosts_file)
         if settings.share_connection:
-            options |= {
-                "ControlMaster": "auto",
-                "ControlPersist": "60",
-                "ControlPath": "~/.ssh/ki-%C",
-            }
+            options |= {"ControlMaster": "auto", "ControlPersist": "60"}
+            options["ControlPath"] = f"{_control_directory()}/%C"
         arguments = ["ssh", "-T", "-x"]
         if settings.config_file is not None:
             arguments += ["-F", str(settings.config_file)]

@@ -70,7 +70,8 @@ class Evidence:
     phase: `absent` (no such directory), `prepared` (never started), `running` (the supervisor
     lives) or `ended`. result: `none`, `complete` or `foreign` (of another bundle or nonce).
     exit: content of `exit.json`. running_s: seconds since the supervisor started, on this
-    machine's clock. cancel_reason: why it was asked to stop, if it was. unsupervised_pids: living processes of a run whose supervisor is gone.
+    machine's clock. cancel_reason: why it was asked to stop, if it was. unsupervised_pids:
+    living processes of a run whose supervisor is gone.
     """
 
     phase: str
@@ -81,6 +82,9 @@ class Evidence:
     running_s: float | None
     unsupervised_pids: list[int]
     log_size_bytes: int
+
+
+ABSENT = Evidence("absent", "none", None, None, None, None, [], 0)
 
 
 class RunLock:
@@ -146,7 +150,7 @@ def result_state(run_directory: Path, bundle_id: str, nonce: str) -> str:
 def gather(run_directory: Path) -> Evidence:
     """Collect the evidence about one run; changes nothing."""
     if not (run_directory / COMMAND).exists():
-        return Evidence("absent", "none", None, None, None, None, [], 0)
+        return ABSENT
     command = Command.read(run_directory)
     # The lock is asked first: a supervisor writes exit.json before it lets go of the lock.
     running = lock_is_held(run_directory)

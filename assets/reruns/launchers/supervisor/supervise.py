@@ -35,8 +35,9 @@ class Ending:
     """How a worker ended.
 
     exit_code: as the shell counts, 128 + signal number for a killed worker; None when it never
-    started. reason: `exited` by itself, or why it was stopped: the reason of the request, `deadline`,
-    `signalled` (someone signalled the supervisor), `parent_died` (the job step above it ended).
+    started. reason: `exited` by itself, or why it was stopped: the reason of a request,
+    `deadline`, `signalled` (someone signalled the supervisor), `parent_died` (the job step
+    above it ended).
     """
 
     exit_code: int | None
@@ -61,8 +62,9 @@ def supervise(
     command = Command.read(directory)
     lock = RunLock(directory)
     stop_s = command.stop.interrupt_grace_s + command.stop.terminate_grace_s
-    # A requeued attempt may meet the end of the one before it.
-    if not lock.acquire(timeout_s=stop_s + 5.0 if repeat else 0.0):
+    # A requeued attempt may meet the end of the one before it; any other only somebody who looks
+    # whether the lock is held.
+    if not lock.acquire(timeout_s=stop_s + 5.0 if repeat else 1.0):
         on_started("running")
         return ALREADY_STARTED
     try:
