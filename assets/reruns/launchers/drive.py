@@ -25,6 +25,7 @@ from assets.reruns.launchers.job import (
 )
 from assets.reruns.launchers.job_directory import JobDirectory, JobInUseError
 from assets.reruns.launchers.launcher import Launcher, LauncherError, LauncherUnreachableError
+from assets.reruns.launchers.supervisor.run_directory import LOG_CHUNK_BYTES
 
 _Answer = TypeVar("_Answer")
 
@@ -152,7 +153,7 @@ class _Drive:
 
     def to_the_end(self) -> JobOutcome:
         status = self._until_final()
-        self._report()
+        self._report(status)
         result = None
         if status.state is JobState.FINISHED:
             result = self._retry(lambda: self._launcher.collect(self._handle))
@@ -172,7 +173,7 @@ class _Drive:
                 self._directory.observe(status)
                 if status.state.is_final:
                     return status
-                self._report()
+                self._report(status)
                 self._stop_where_due(status)
             except LauncherUnreachableError as error:
                 self._on_event(WorkerEvent("unreachable", str(error)))
@@ -193,7 +194,9 @@ class _Drive:
             self._give_up_at = min(self._give_up_at, soon)
         self._launcher.cancel(self._handle, reason)
 
-    def _report(self) -> None:
+    def _report(self, status: JobStatus) -> None:
+        if status.log_size_bytes == self._log.offset:
+            return
         try:
             for event in self._log.new_events():
                 self._on_event(event)
@@ -226,15 +229,17 @@ class _LogReader:
     def __init__(self, launcher: Launcher, handle: JobHandle) -> None:
         self._launcher = launcher
         self._handle = handle
-        self._offset = 0
+        self.offset = 0
         self._rest = b""
 
     def new_events(self) -> Iterator[WorkerEvent]:
-        while chunk := self._launcher.logs(self._handle, self._offset):
-            self._offset += len(chunk)
+        while chunk := self._launcher.logs(self._handle, self.offset):
+            self.offset += len(chunk)
             *lines, self._rest = (self._rest + chunk).split(b"\n")
             for line in lines:
                 yield _event(line.decode(errors="replace"))
+            if len(chunk) < LOG_CHUNK_BYTES:
+                return
 
 
 def _event(line: str) -> WorkerEvent:

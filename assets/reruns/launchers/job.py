@@ -57,12 +57,17 @@ class _Model(BaseModel):
 
 
 class JobStatus(_Model):
-    """A job's state as its launcher sees it now; `running_s` counts on the worker's machine."""
+    """A job's state as its launcher sees it now.
+
+    `running_s` counts on the worker's machine; `log_size_bytes` is what the worker printed so
+    far. Both are None where they are not known.
+    """
 
     state: JobState
     detail: str = ""
     reason: FailureReason | None = None
     running_s: float | None = None
+    log_size_bytes: int | None = None
 
 
 class RerunJob(_Model):

@@ -89,9 +89,13 @@ _REASON_BY_EXIT_CODE = {
 
 def read_evidence(evidence: Evidence) -> JobStatus:
     """Turn what is found in a run directory into a job's status."""
-    running_s = evidence.running_s
+    measured = {"running_s": evidence.running_s, "log_size_bytes": evidence.log_size_bytes}
+    return _status(evidence).model_copy(update=measured)
+
+
+def _status(evidence: Evidence) -> JobStatus:
     if evidence.phase == "running":
-        return JobStatus(state=JobState.RUNNING, running_s=running_s)
+        return JobStatus(state=JobState.RUNNING)
     if evidence.result == "complete":
         return JobStatus(state=JobState.FINISHED, detail="the result bundle is complete")
     if evidence.result == "foreign":
@@ -110,11 +114,10 @@ def read_evidence(evidence: Evidence) -> JobStatus:
     if evidence.unsupervised_pids:
         pids = ", ".join(map(str, evidence.unsupervised_pids))
         detail = f"the supervisor was killed; still running: {pids}"
-        return JobStatus(state=JobState.LOST, detail=detail, running_s=running_s)
+        return JobStatus(state=JobState.LOST, detail=detail)
     return JobStatus(
         state=JobState.LOST,
         detail="the supervisor was killed, or the machine restarted, before the worker ended",
-        running_s=running_s,
     )
 
 

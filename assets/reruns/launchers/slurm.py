@@ -52,6 +52,9 @@ class SlurmLauncher:
         check_worker_file(self.settings.worker_file)
         if shutil.which("sbatch") is None:
             raise LauncherNotConfiguredError("slurm: there is no sbatch on this machine")
+        config = self.settings.config_file
+        if config is not None and not config.is_file():
+            raise LauncherNotConfiguredError(f"slurm.config_file: {config} does not exist")
         try:
             self._queue.check()
         except LauncherError as error:
@@ -165,8 +168,7 @@ class SlurmLauncher:
             return seen if seen.state.is_final else _waiting("not submitted yet")
         entry = self._queue.look(mine.slurm_job_id, mine.array_index)
         # Slurm was asked second: what it says has ended may have left its last words meanwhile.
-        seen = read_evidence(run_directory.gather(directory.path))
-        return _combine(seen, entry, mine)
+        return _combine(run_directory.gather(directory.path), entry, mine)
 
     def cancel(self, handle: JobHandle, reason: StopReason = "cancelled") -> None:
         """See `Launcher.cancel`.
@@ -213,11 +215,16 @@ class SlurmLauncher:
         return mine.model_copy(update={"slurm_job_id": slurm_job_id})
 
 
-def _combine(seen: JobStatus, entry: QueueEntry | None, handle: SlurmHandle) -> JobStatus:
+def _combine(
+    evidence: run_directory.Evidence, entry: QueueEntry | None, handle: SlurmHandle
+) -> JobStatus:
     """Bring together what the directory shows and what Slurm says."""
     name = f"Slurm job {handle.slurm_job_id}"
+    seen = read_evidence(evidence)
     if seen.state is JobState.FINISHED:
         return seen
+    if entry is not None and _is_of_an_earlier_attempt(evidence, entry):
+        seen = _waiting("not started again yet")
     if entry is not None and entry.is_waiting:
         if entry.restarts:
             return _waiting(f"{name} was requeued (restart {entry.restarts}): {entry.reason}")
@@ -225,8 +232,8 @@ def _combine(seen: JobStatus, entry: QueueEntry | None, handle: SlurmHandle) -> 
     if entry is not None and entry.is_running:
         if seen.state is JobState.QUEUED:
             return JobStatus(state=JobState.RUNNING, detail=f"{name} starts")
-        if seen.reason is FailureReason.WORKER_KILLED and entry.state == "RUNNING":
-            return seen  # the job step died under the supervisor; Slurm has not noticed
+        if evidence.exit is not None and evidence.exit["reason"] == "parent_died":
+            return seen  # Slurm has not noticed yet that its own job step was killed
         if seen.state.is_final:
             return JobStatus(
                 state=JobState.RUNNING,
@@ -268,6 +275,13 @@ def _refuse_mixture(records: list[JobRecord], handles: list[SlurmHandle]) -> Non
                 f"job {record.job_id} ended before it was submitted ({record.status.state}); "
                 "choose another job id"
             )
+
+
+def _is_of_an_earlier_attempt(evidence: run_directory.Evidence, entry: QueueEntry) -> bool:
+    """Whether the directory still shows how the attempt before a requeue ended."""
+    if evidence.phase != "ended" or evidence.process is None or entry.restarts is None:
+        return False
+    return bool(evidence.process["slurm_restarts"] < entry.restarts)
 
 
 def _waiting(detail: str) -> JobStatus:

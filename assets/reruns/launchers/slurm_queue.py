@@ -191,7 +191,7 @@ class SlurmQueue:
             ) from error
         if done.returncode == 0:
             return done.stdout
-        said = done.stderr.strip() or f"exit code {done.returncode}"
+        said = done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}"
         if _UNKNOWN_JOB in said:
             raise UnknownJobError(said)
         if any(part in said for part in _UNREACHABLE):

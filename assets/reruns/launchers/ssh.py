@@ -56,7 +56,8 @@ class SshLauncher:
             raise LauncherNotConfiguredError("ssh: there is no OpenSSH client on this machine")
         test = "import sys; sys.exit(sys.version_info < (3, 10))"
         try:
-            self._ssh([self.settings.python, "-c", test])
+            alone = self.settings.model_copy(update={"share_connection": False})
+            SshLauncher(alone, self.jobs_root)._ssh([self.settings.python, "-c", test])
         except LauncherUnreachableError as error:
             raise LauncherNotConfiguredError(f"ssh.host: {error}") from error
         except LauncherError as error:

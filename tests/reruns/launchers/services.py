@@ -18,8 +18,15 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from assets.reruns.launchers.supervisor import processes
+
 GPU_DEVICES = ("/dev/null", "/dev/zero")
 """Two character devices that every Linux has; Slurm hands out their numbers as GPUs 0 and 1."""
+
+
+def _end_with_the_tests() -> None:
+    """In the daemon, before its program: end also when the test process is killed."""
+    processes.signal_when_parent_dies(signal.SIGTERM)
 
 
 def free_port() -> int:
@@ -45,6 +52,7 @@ class Daemons:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **environment},
                 start_new_session=True,
+                preexec_fn=_end_with_the_tests,
             )
 
     def stop(self, name: str, signal_number: int = signal.SIGTERM) -> None:
@@ -150,7 +158,7 @@ class SlurmCluster:
             "SlurmdPort": free_port(),
             "AuthType": "auth/munge",
             # A requeued job waits until its old credential has expired: 120 s unless told.
-            "AuthInfo": f"socket={folder}/munge/socket,cred_expire=3",
+            "AuthInfo": f"socket={folder}/munge/socket,cred_expire=5",
             "StateSaveLocation": folder / "state",
             "SlurmdSpoolDir": folder / "spool",
             "SlurmctldPidFile": folder / "slurmctld.pid",
@@ -190,7 +198,6 @@ class SlurmCluster:
                 "munged",
                 "--foreground",
                 "--force",
-                "--num-threads=2",
                 f"--socket={munge}/socket",
                 f"--key-file={munge}/key",
                 f"--seed-file={munge}/seed",
@@ -218,6 +225,31 @@ class SlurmCluster:
     def kill_node(self) -> None:
         """Kill slurmd; the steps of running jobs live on, as after a network failure."""
         self._daemons.stop("slurmd", signal.SIGKILL)
+
+    def crash_node(self, slurm_job_id: str) -> None:
+        """Kill slurmd and everything of one job at once, as a power cut would."""
+        self._daemons.stop("slurmd", signal.SIGKILL)
+        doomed = self.step_daemons(slurm_job_id)
+        doomed += [below for pid in doomed for below in _below(pid)]
+        for pid in doomed:
+            _kill(pid)
+        give_up_at = time.monotonic() + 5
+        while any(Path(f"/proc/{pid}").exists() for pid in doomed):
+            assert time.monotonic() < give_up_at, f"{doomed} do not die"
+            time.sleep(0.02)
+
+    def give_up_node(self) -> None:
+        """Say what the controller would find out by itself some 15 s later."""
+        self.command("scontrol", "update", f"nodename={self.node}", "state=down", "reason=crashed")
+
+    def heal(self) -> None:
+        """Bring the node back, empty."""
+        self.command("scancel", "--user=root")
+        if "slurmd" not in self._daemons.running:
+            self.start_node()
+        self.command("scontrol", "update", f"nodename={self.node}", "state=resume")
+        _until(lambda: not self.command("squeue", "--noheader"), "jobs are left", 30)
+        _until(lambda: self.node_state() == "idle", "the node did not come back", 30)
 
     def stop_controller(self) -> None:
         self._daemons.stop("slurmctld")
@@ -275,6 +307,11 @@ def _children(pid: int) -> list[int]:
     except OSError:
         return []
     return [int(child) for child in text.split()]
+
+
+def _below(pid: int) -> list[int]:
+    children = _children(pid)
+    return children + [below for child in children for below in _below(child)]
 
 
 def _is_sshd(pid: int) -> bool:

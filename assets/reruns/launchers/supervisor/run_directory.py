@@ -26,6 +26,8 @@ LOCK = "run.lock"
 LOG = "log"
 BUNDLE = "bundle"
 RESULT = "result"
+LOG_CHUNK_BYTES = 1 << 20
+"""Most that is handed over of a log at once."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def cancel_reason(run_directory: Path) -> str | None:
     return None if request is None else str(request["reason"])
 
 
-def read_log(run_directory: Path, offset: int, limit_bytes: int = 1 << 20) -> bytes:
+def read_log(run_directory: Path, offset: int, limit_bytes: int = LOG_CHUNK_BYTES) -> bytes:
     """Return up to `limit_bytes` of what the worker printed, from `offset` on."""
     try:
         with (run_directory / LOG).open("rb") as log:

@@ -270,6 +270,7 @@ def _write_process(directory: Path) -> None:
             "started_at_s": time.time(),
             "attempt": 1 if before is None else before["attempt"] + 1,
             "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
+            "slurm_restarts": int(os.environ.get("SLURM_RESTART_COUNT", "0")),
         },
     )
 
