@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import threading
+import time
 import uuid
 import zipfile
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ RECORD = "job.json"
 SUPERVISOR = "supervisor.pyz"
 PREPARING = ".preparing-"
 _JOB_LOCK = ".job.lock"
+_PATIENCE_S = 0.5
 
 
 class BundleError(Exception):
@@ -96,20 +98,31 @@ class JobDirectory:
         if self.path in held:
             yield held[self.path]
             return
-        descriptor = os.open(self.path / _JOB_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(descriptor)
-            raise JobInUseError(
-                f"job {self.path.name}: another process is working on it; wait for it to end"
-            ) from error
+        descriptor = self._lock()
         held[self.path] = descriptor
         try:
             yield descriptor
         finally:
             del held[self.path]
+            # Unlocked by name: a child that another thread forks has the descriptor for a moment.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
+
+    def _lock(self) -> int:
+        descriptor = os.open(self.path / _JOB_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() < give_up_at:
+                    time.sleep(0.02)
+                    continue
+                os.close(descriptor)
+                raise JobInUseError(
+                    f"job {self.path.name}: another process is working on it; wait for it to end"
+                ) from error
+            return descriptor
 
 
 def prepare(

@@ -24,7 +24,7 @@ from assets.reruns.launchers.job import (
 from assets.reruns.launchers.job_directory import JobDirectory
 from assets.reruns.launchers.launcher import LauncherError, NoResultError, read_evidence
 from assets.reruns.launchers.settings import LauncherNotConfiguredError, LocalSettings
-from assets.reruns.launchers.supervisor import run_directory, supervise
+from assets.reruns.launchers.supervisor import processes, run_directory, supervise
 
 _VERSION_TEST = "import sys; sys.exit(sys.version_info < (3, 10))"
 
@@ -117,6 +117,8 @@ def collect_in_place(directory: JobDirectory, status: JobStatus) -> Path:
     with directory.exclusive():
         if status.state is not JobState.FINISHED:
             raise NoResultError(f"job {directory.path.name} is {status.state}: {status.detail}")
+        if not run_directory.lock_is_held(directory.path):
+            processes.kill_marked(directory.path)  # left by a supervisor that was killed
         note_collected(directory, status)
     return directory.result
 

@@ -160,16 +160,27 @@ class SshLauncher:
         mine = _mine(handle)
         directory = self._directory(handle)
         with directory.exclusive():
-            status = self.poll(handle)
+            if directory.result.exists():
+                status = self.poll(handle)
+            else:
+                status = self._fetch_all(mine, directory)
             if status.state is not JobState.FINISHED:
                 raise NoResultError(f"job {handle.job_id} is {status.state}: {status.detail}")
-            if not directory.result.exists():
-                self._keep_log(mine, directory)
-                self._fetch(mine, directory)
             if directory.read().collected_at is None and not self.settings.keep_remote:
                 self._remove(mine, directory)
             note_collected(directory, status)
         return directory.result
+
+    def _fetch_all(self, handle: SshHandle, directory: JobDirectory) -> JobStatus:
+        """Copy log and result of a finished run here; return what its directory there shows."""
+        evidence = self._evidence(handle)
+        status = read_evidence(evidence)
+        if status.state is JobState.FINISHED:
+            if evidence.unsupervised_pids:  # left by a supervisor that was killed
+                self._supervisor(handle, "cancel")
+            self._keep_log(handle, directory)
+            self._fetch(handle, directory)
+        return status
 
     def _fetch(self, handle: SshHandle, directory: JobDirectory) -> None:
         """Copy the result bundle here; it appears whole or not at all."""
@@ -192,6 +203,8 @@ class SshLauncher:
         log = b""
         while chunk := self.logs(handle, len(log)):
             log += chunk
+            if len(chunk) < run_directory.LOG_CHUNK_BYTES:
+                break
         (directory.path / run_directory.LOG).write_bytes(log)
 
     def logs(self, handle: JobHandle, from_offset: int) -> bytes:

@@ -182,6 +182,7 @@ class SlurmCluster:
             "ReturnToService": 2,
             "KillWait": 2,
             "MinJobAge": 300,
+            "MessageTimeout": 4,
             "SlurmdTimeout": 4,
             "SlurmctldTimeout": 10,
         }

@@ -115,6 +115,7 @@ class RunLock:
     def release(self) -> None:
         """Give the lock back."""
         if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
 
