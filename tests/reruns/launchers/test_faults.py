@@ -146,11 +146,24 @@ class Field:
     def note(self, injection: Injection) -> None:
         """Keep how far the job was when it was hit; pytest shows it when a test fails."""
         directory = JobDirectory(self.jobs_root / injection.job.job_id)
-        if not directory.path.exists():
-            self.reached.append("nothing")
-            return
-        record = directory.read()
-        self.reached.append("collected" if record.collected_at else str(record.status.state))
+        if directory.path.exists() and directory.read().collected_at is not None:
+            self.reached.append("collected")
+        elif injection.ledger.count("published"):
+            self.reached.append("published")
+        elif injection.ledger.count("started"):
+            self.reached.append("measuring")
+        else:
+            self.reached.append("before the start")
+
+    def whole_run_s(self) -> float:
+        """How long a launcher takes that nobody kills, from its first write to its end."""
+        one = job(self.folder, "unharmed", deadline_s=DEADLINE_S, sleep_s=0.3)
+        process = self.process("run", self.settings.model_dump_json(), one.model_dump_json())
+        wait_until(self.jobs_root.exists)
+        started_at = time.monotonic()
+        process.communicate()
+        assert (self.jobs_root / "unharmed" / "result").exists()
+        return time.monotonic() - started_at
 
     def settle(self) -> None:
         """Reconcile until nothing is going on; that takes no longer than the jobs may live."""
@@ -246,7 +259,8 @@ def slurm(slurm_settings: SlurmSettings, tmp_path: Path) -> Field:
 
 
 def test_14_kills_of_a_local_launcher(local: Field) -> None:
-    local.inject("launcher", 14, lambda injection: local.kill_launcher(injection, 1.2))
+    latest_s = 1.2 * local.whole_run_s()
+    local.inject("launcher", 14, lambda injection: local.kill_launcher(injection, latest_s))
 
 
 def test_8_kills_of_a_local_worker(local: Field) -> None:
@@ -263,7 +277,8 @@ def test_4_kills_of_a_local_collector(local: Field) -> None:
 
 @pytest.mark.integration
 def test_6_kills_of_an_ssh_launcher(ssh: Field) -> None:
-    ssh.inject("launcher", 6, lambda injection: ssh.kill_launcher(injection, 5.0))
+    latest_s = 1.2 * ssh.whole_run_s()
+    ssh.inject("launcher", 6, lambda injection: ssh.kill_launcher(injection, latest_s))
 
 
 @pytest.mark.integration
@@ -283,7 +298,8 @@ def test_4_kills_of_an_ssh_collector(ssh: Field) -> None:
 
 @pytest.mark.integration
 def test_8_kills_of_a_slurm_launcher(slurm: Field) -> None:
-    slurm.inject("launcher", 8, lambda injection: slurm.kill_launcher(injection, 3.0))
+    latest_s = 1.2 * slurm.whole_run_s()
+    slurm.inject("launcher", 8, lambda injection: slurm.kill_launcher(injection, latest_s))
 
 
 @pytest.mark.integration
