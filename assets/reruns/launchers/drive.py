@@ -158,8 +158,9 @@ class _Drive:
         if status.state is JobState.FINISHED:
             result = self._retry(lambda: self._launcher.collect(self._handle))
         else:
-            # Nothing of a job that failed or vanished may go on holding the GPU.
-            self._retry(lambda: self._launcher.cancel(self._handle))
+            if not self._asked_to_stop:
+                # Nothing of a job that failed or vanished may go on holding the GPU.
+                self._retry(lambda: self._launcher.cancel(self._handle))
             self._directory.observe(status)
         return JobOutcome(self._handle.job_id, status, result)
 
@@ -188,11 +189,11 @@ class _Drive:
         if reason is None:
             return
         if not self._asked_to_stop:
-            self._asked_to_stop = True
             patience_s = self._launcher.settings.stop.total_s + _GIVE_UP_AFTER_S
             soon = datetime.now(UTC) + timedelta(seconds=patience_s)
             self._give_up_at = min(self._give_up_at, soon)
         self._launcher.cancel(self._handle, reason)
+        self._asked_to_stop = True
 
     def _report(self, status: JobStatus) -> None:
         if status.log_size_bytes == self._log.offset:

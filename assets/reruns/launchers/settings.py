@@ -42,7 +42,7 @@ class StopPolicy(_Settings):
     """How a worker is stopped: INT, then TERM, then KILL to its whole process tree."""
 
     deadline_slack_s: float = Field(
-        default=2.0,
+        default=10.0,
         ge=0,
         description="After its deadline the worker may end by itself for this long.",
     )

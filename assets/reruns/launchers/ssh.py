@@ -144,7 +144,7 @@ class SshLauncher:
         if directory.read().submitted_at is None:
             asked = {"reason": reason, "requested_at_s": time.time()}
             run_directory.write_json(directory.path / run_directory.CANCEL, asked)
-        if self._evidence(handle).phase != "absent":
+        if directory.read().submitted_at is not None or self._evidence(handle).phase != "absent":
             self._supervisor(_mine(handle), "cancel", "--reason", reason)
 
     def _evidence(self, handle: JobHandle) -> run_directory.Evidence:

@@ -25,7 +25,10 @@ GPU_DEVICES = ("/dev/null", "/dev/zero")
 
 
 def _end_with_the_tests() -> None:
-    """In the daemon, before its program: end also when the test process is killed."""
+    """In the daemon, before its program: end also when the test process is killed.
+
+    The kernel watches the thread that starts a daemon, so only the main thread may.
+    """
     processes.signal_when_parent_dies(signal.SIGTERM)
 
 

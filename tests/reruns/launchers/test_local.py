@@ -201,6 +201,9 @@ def test_a_deaf_worker_past_its_deadline_is_killed_without_any_launcher(
 def test_a_worker_that_keeps_its_deadline_hands_in_what_it_has(
     launcher: LocalLauncher, tmp_path: Path
 ) -> None:
+    patient = launcher.settings.stop.model_copy(update={"deadline_slack_s": 10.0})
+    settings = launcher.settings.model_copy(update={"stop": patient})
+    launcher = LocalLauncher(settings, tmp_path / "jobs")
     outcome = run_job(launcher, job(tmp_path, deadline_s=0.3, sleep_s=60), ignore, never)
     assert outcome.result is not None
     assert result_of(outcome.result)["state"] == "deadline"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -104,11 +104,12 @@ def test_a_cancel_frees_the_other_machine_within_seconds(
     wait_until(lambda: b"item_started" in launcher.logs(handle, 0))
     assert len(processes.marked(remote_run(launcher, one))) == 2
 
-    asked_at = time.monotonic()
+    asked_at = time.time()
     outcome = follow(launcher, handle, ignore, lambda: True)
 
     assert outcome.status.state is JobState.CANCELLED
-    assert time.monotonic() - asked_at < QUICK_STOP.total_s + 3.0
+    ended = json.loads((remote_run(launcher, one) / "exit.json").read_text())
+    assert ended["ended_at_s"] - asked_at < QUICK_STOP.total_s + 5.0
     assert processes.marked(remote_run(launcher, one)) == []
 
 
@@ -137,18 +138,15 @@ def test_a_lost_connection_is_survived_by_asking_again(
     events: list[WorkerEvent] = []
     one = job(tmp_path, sleep_s=1.5)
 
-    def cut_and_mend() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run_job, launcher, one, events.append, never)
         wait_until(lambda: any(event.name == "item_started" for event in events))
         sshd.stop()
-        time.sleep(0.7)
-        sshd.start()
-
-    network = threading.Thread(target=cut_and_mend)
-    network.start()
-    try:
-        outcome = run_job(launcher, one, events.append, never)
-    finally:
-        network.join()
+        try:
+            wait_until(lambda: any(event.name == "unreachable" for event in events))
+        finally:
+            sshd.start()
+        outcome = running.result(30)
 
     assert outcome.status.state is JobState.FINISHED
     assert "unreachable" in [event.name for event in events]

@@ -140,6 +140,7 @@ class _Supervision:
     def __init__(self, directory: Path, command: Command) -> None:
         self._directory = directory
         self._command = command
+        self._parent_pid = os.getppid()
         self._reason = "exited"
         self._detail = ""
         self._step = 0
@@ -185,7 +186,8 @@ class _Supervision:
                 self._begin_stopping(asked, "stopped on request")
             elif number in (signal.SIGINT, signal.SIGTERM):
                 self._begin_stopping("signalled", f"stopped by {signal.Signals(number).name}")
-            elif number == PARENT_DIED:
+            elif number == PARENT_DIED and os.getppid() != self._parent_pid:
+                # The kernel signals also when only the thread of the parent that forked ended.
                 self._begin_stopping("parent_died", "the job step above the supervisor ended")
             elif time.monotonic() >= self._next_step_at:
                 limit = f"{self._command.deadline_s:g} s"
