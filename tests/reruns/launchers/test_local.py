@@ -174,7 +174,7 @@ def test_a_cancel_frees_everything_within_seconds(
     one = job(tmp_path, sleep_s=60, ignore_signals=deaf, leave_child_s=60)
     handle = launcher.submit(one)
     wait_until(lambda: b"item_started" in launcher.logs(handle, 0))
-    assert len(processes_of(directory_of(launcher, one))) == 2
+    wait_until(lambda: len(processes_of(directory_of(launcher, one))) == 2)
 
     asked_at = time.monotonic()
     outcome = follow(launcher, handle, ignore, lambda: True)

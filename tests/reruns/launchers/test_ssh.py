@@ -102,7 +102,7 @@ def test_a_cancel_frees_the_other_machine_within_seconds(
     one = job(tmp_path, sleep_s=60, ignore_signals=deaf, leave_child_s=60)
     handle = launcher.submit(one)
     wait_until(lambda: b"item_started" in launcher.logs(handle, 0))
-    assert len(processes.marked(remote_run(launcher, one))) == 2
+    wait_until(lambda: len(processes.marked(remote_run(launcher, one))) == 2)
 
     asked_at = time.time()
     outcome = follow(launcher, handle, ignore, lambda: True)

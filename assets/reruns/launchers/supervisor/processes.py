@@ -102,14 +102,15 @@ def signal_all(pids: list[int], signal_number: int) -> None:
 def kill_marked(run_directory: Path, timeout_s: float = 5.0) -> list[int]:
     """Kill what is left of a run whose supervisor is gone; return the pids that were killed.
 
-    Looks again until nothing is found, because a dying tree may fork once more.
+    Looks until nothing is found twice in a row: a dying tree may fork once more, and a process
+    shows no environment in the moment it executes another program.
     """
     killed: list[int] = []
+    empty_looks = 0
     give_up_at = time.monotonic() + timeout_s
-    while time.monotonic() < give_up_at:
+    while empty_looks < 2 and time.monotonic() < give_up_at:
         left = [pid for pid in marked(run_directory) if pid != os.getpid()]
-        if not left:
-            break
+        empty_looks = 0 if left else empty_looks + 1
         signal_all(left, 9)
         killed += [pid for pid in left if pid not in killed]
         time.sleep(0.02)
