@@ -9,14 +9,18 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 API_VERSION = "kernelindex.dev/v1alpha1"
 
-# A text that json.dumps wrote is canonical unless one of these could be in it: an exponent, an
-# integral float, an integer beyond 2**53, or characters whose UTF-16 order is not code point
-# order. A false alarm costs time, never exactness.
-_MAY_DIFFER = re.compile(r"[0-9]e[+-]?[0-9]|\.0(?![0-9])|(?<![.0-9])[0-9]{16}")
+# A text that json.dumps wrote is canonical unless one of these could be in it: a number with an
+# exponent, an integral float, an integer beyond 2**53; lone surrogates, or characters whose UTF-16
+# order is not code point order. A false alarm costs time, never exactness. Numbers are looked for
+# where values begin, since hexadecimal digests look like them.
+_NUMBER_MAY_DIFFER = re.compile(r"(?:^|\":|[,\[])-?(?:[0-9.]+e|[0-9]+\.0(?![0-9])|[0-9]{16})")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TEXT_MAY_DIFFER = re.compile("[\ud800-\U0010ffff]")
 _SAFE_INTEGER = 2**53 - 1
 
 _fast_encode = json.JSONEncoder(
@@ -35,9 +39,11 @@ def canonical_json(value: object) -> str:
         ValueError: for NaN and infinities, which JSON has no form for.
     """
     text = _fast_encode(value)
-    if text.isascii() and not _MAY_DIFFER.search(text):
-        return text
-    return _exact(value)
+    if _NUMBER_MAY_DIFFER.search(text) or not (
+        text.isascii() or _TEXT_MAY_DIFFER.search(text) is None
+    ):
+        return _exact(value)
+    return text
 
 
 def _exact(value: object) -> str:
@@ -47,22 +53,27 @@ def _exact(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return _string(value)
+            return canonical_string(value)
         case int() | float():
             return canonical_number(value)
         case Mapping():
             items = sorted(value.items(), key=lambda item: _utf16(item[0]))
-            return "{" + ",".join(f"{_string(key)}:{_exact(item)}" for key, item in items) + "}"
+            return (
+                "{"
+                + ",".join(f"{canonical_string(key)}:{_exact(item)}" for key, item in items)
+                + "}"
+            )
         case list() | tuple():
             return "[" + ",".join(_exact(item) for item in value) + "]"
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _string(value: str) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+def canonical_string(value: str) -> str:
+    """One string with its quotes (RFC 8785, section 3.2.2.2)."""
+    text = encode_basestring(value)
     if text.isascii():
         return text
-    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _utf16(value: str) -> bytes:
@@ -78,8 +89,11 @@ def canonical_number(value: float) -> str:
         raise ValueError(f"{number} has no JSON form")
     if number == 0:
         return "0"
+    text = repr(number)
+    if "e" not in text and not text.endswith(".0"):
+        return text
     sign = "-" if number < 0 else ""
-    mantissa, _, exponent_text = repr(abs(number)).partition("e")
+    mantissa, _, exponent_text = text.lstrip("-").partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
     # The decimal point stands after `point` of the significant digits.

@@ -57,4 +57,4 @@ def _offset(zone: str | None) -> timedelta:
 
 def instant_text(instant: datetime) -> str:
     """The form in manifests: `2025-10-21T13:37:42.930Z`."""
-    return f"{instant:%Y-%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z".rjust(24, "0")
+    return f"{instant.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class RowBatch:
             [
                 pa.repeat(pa.scalar(self._constant[field.name], field.type), len(rows))
                 if field.name in self._constant
-                else _column([row.get(field.name) for row in rows], field.type)
+                else _column(_values(rows, field.name), field.type)
                 for field in schema
             ],
             schema=schema,
@@ -69,6 +70,13 @@ class RowBatch:
     def counts(self, table: str, column: str) -> Counter[str]:
         """How many rows have each value of a column."""
         return Counter(row[column] for row in self.rows[table])
+
+
+def _values(rows: list[Row], column: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(column), rows))
+    except KeyError:
+        return [row.get(column) for row in rows]
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:

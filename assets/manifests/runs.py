@@ -4,12 +4,17 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import Any
 
 from pydantic import ValidationError
 
 from assets.manifests import names
-from assets.manifests.canonical import canonical_json, sha256_digest, utf8
+from assets.manifests.canonical import (
+    API_VERSION,
+    canonical_number,
+    canonical_string,
+    sha256_digest,
+    utf8,
+)
 from assets.manifests.implementations import Implementation
 from assets.manifests.instants import InstantError, instant_text, utc_instant
 from assets.manifests.kinds import (
@@ -42,7 +47,7 @@ SOURCE = "flashinfer-bench"
 NO_METRIC_KEY = "none"
 _MAX_LATENCY_NS = 2**53 - 1
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "inf": math.inf}
-_NAME_LENGTH = 200
+_TITLE_LENGTH = 200
 
 
 def metric_key(metric: str, statistic: str, unit: str) -> str:
@@ -227,43 +232,27 @@ def run_of(
     log_bytes = utf8(evaluation.log) if evaluation.log else b""
     log_digest = sha256_digest(log_bytes) if log_bytes else None
     protocol = trace_protocol()
-    spec: dict[str, Any] = {
-        "environmentDigest": environment.digest,
-        "implementationDigest": implementation.digest,
-        "observedAt": instant_text(observed_at),
-        "protocolDigest": protocol.digest,
-        "sourceNative": {"benchmark": trace.definition, "source": SOURCE},
-        "status": status,
-        "workloadDigest": case.digest,
-    }
     mean_ns = None
     if measured.latency_ms is not None:
         mean_ns = round_half_up(measured.latency_ms * 1e6)
-        spec["timing"] = {"latencyNs": {"mean": mean_ns}, "primaryStatistic": "mean"}
-        spec["sourceNative"]["metrics"] = measured.metrics()
-    if evaluation.correctness is not None:
-        spec["correctness"] = {
-            "comparator": COMPARATOR,
-            **({} if errors[0] is None else {"maximumAbsoluteError": errors[0]}),
-            **({} if errors[1] is None else {"maximumRelativeError": errors[1]}),
-        }
-    if log_digest is not None:
-        uri = f"kernelindex:artifact/{log_digest}"
-        spec["evidence"] = {"logs": {"digest": log_digest, "uri": uri}}
-    metadata = {
-        "name": names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}"),
-        "title": f"{trace.solution} · {trace.definition}",
-    }
-    _check(spec, metadata, trace)
-    metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
-    identity = (
-        f'{{"apiVersion":"kernelindex.dev/v1alpha1","kind":"BenchmarkRun",'
-        f'"spec":{canonical_json(spec)}}}'
+    identity = _identity_json(
+        environment=environment.digest,
+        implementation=implementation.digest,
+        protocol=protocol.digest,
+        workload=case.digest,
+        benchmark=operation.name,
+        status=status,
+        observed_at=instant_text(observed_at),
+        measured=measured,
+        mean_ns=mean_ns,
+        errors=errors if evaluation.correctness is not None else None,
+        log_digest=log_digest,
     )
+    metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
     return Run(
         identity_json=identity,
         digest=sha256_digest(identity),
-        metadata_json=canonical_json(metadata),
+        metadata_json=_metadata_json(trace, case),
         status=status,
         external_id=f"trace/{trace.solution}/{case.external_id}",
         protocol_digest=protocol.digest,
@@ -284,24 +273,53 @@ def run_of(
         latency_ms=measured.latency_ms,
         reference_latency_ms=measured.reference_latency_ms,
         speedup_factor=measured.speedup_factor,
-        max_absolute_error=errors[0],
-        max_relative_error=errors[1],
+        max_absolute_error=errors.absolute,
+        max_relative_error=errors.relative,
     )
 
 
-def _check(spec: dict[str, Any], metadata: dict[str, str], trace: Trace) -> None:
-    # Everything else in the spec comes from validated manifests or was checked above; only these
-    # texts come straight from the document, so the whole model is not run for each of 10**7 runs.
-    if len(trace.definition) > _NAME_LENGTH:
-        raise RejectionError(
-            Reason.TEXT_TOO_LONG, "definition: over 200 characters", "$.definition"
-        )
-    if len(metadata["title"]) > _NAME_LENGTH:
-        raise RejectionError(
-            Reason.TEXT_TOO_LONG, "solution and definition: over 200 characters", "$.solution"
-        )
-    if not metadata["name"]:
-        raise RejectionError(Reason.BAD_NAME, "definition leaves no identifier", "$.definition")
+def _identity_json(
+    *,
+    environment: str,
+    implementation: str,
+    protocol: str,
+    workload: str,
+    benchmark: str,
+    status: str,
+    observed_at: str,
+    measured: "_Times",
+    mean_ns: int | None,
+    errors: "_Errors | None",
+    log_digest: str | None,
+) -> str:
+    """Identity body of a BenchmarkRun (digests of what it refers to, texts and numbers).
+
+    Written out in canonical order because it is made once a run, of up to 10**7. Its parts come
+    from validated manifests or were checked; a test holds the text against model and schema.
+    """
+    correctness = "" if errors is None else f'"correctness":{errors.canonical_json()},'
+    evidence = timing = metrics = ""
+    if log_digest is not None:
+        uri = f"kernelindex:artifact/{log_digest}"
+        evidence = f'"evidence":{{"logs":{{"digest":"{log_digest}","uri":"{uri}"}}}},'
+    if mean_ns is not None:
+        metrics = f'"metrics":{measured.canonical_json()},'
+        timing = f'"timing":{{"latencyNs":{{"mean":{mean_ns}}},"primaryStatistic":"mean"}},'
+    return (
+        f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{{correctness}'
+        f'"environmentDigest":"{environment}",{evidence}"implementationDigest":"{implementation}",'
+        f'"observedAt":"{observed_at}","protocolDigest":"{protocol}",'
+        f'"sourceNative":{{"benchmark":{canonical_string(benchmark)},{metrics}"source":"{SOURCE}"}},'
+        f'"status":"{status}",{timing}"workloadDigest":"{workload}"}}}}'
+    )
+
+
+def _metadata_json(trace: Trace, case: Case) -> str:
+    name = names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}")
+    title = f"{trace.solution} · {trace.definition}"
+    if len(title) > _TITLE_LENGTH:
+        title = f"{title[: _TITLE_LENGTH - 1]}…"
+    return f'{{"name":"{name}","title":{canonical_string(title)}}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,13 +328,32 @@ class _Times:
     reference_latency_ms: float | None = None
     speedup_factor: float | None = None
 
-    def metrics(self) -> dict[str, float]:
-        values = {
-            "latency_ms": self.latency_ms,
-            "reference_latency_ms": self.reference_latency_ms,
-            "speedup_factor": self.speedup_factor,
-        }
-        return {name: value for name, value in values.items() if value is not None}
+    def canonical_json(self) -> str:
+        return _numbers_json(
+            ("latency_ms", self.latency_ms),
+            ("reference_latency_ms", self.reference_latency_ms),
+            ("speedup_factor", self.speedup_factor),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Largest errors; None where upstream states no bound (NaN, Infinity)."""
+
+    absolute: float | None = None
+    relative: float | None = None
+
+    def canonical_json(self) -> str:
+        bounds = _numbers_json(
+            ("maximumAbsoluteError", self.absolute), ("maximumRelativeError", self.relative)
+        )
+        separator = "," if len(bounds) > 2 else ""
+        return f'{{"comparator":"{COMPARATOR}"{separator}{bounds[1:]}'
+
+
+def _numbers_json(*numbers: tuple[str, float | None]) -> str:
+    present = (f'"{name}":{canonical_number(n)}' for name, n in numbers if n is not None)
+    return f"{{{','.join(present)}}}"
 
 
 def round_half_up(value: float) -> int:
@@ -369,12 +406,11 @@ def _finite(value: Measured, at: str) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _correctness(correctness: Correctness | None) -> tuple[float | None, float | None]:
-    """Largest absolute and relative error; None where upstream states no bound (NaN, Infinity)."""
+def _correctness(correctness: Correctness | None) -> _Errors:
     if correctness is None:
-        return None, None
+        return _Errors()
     at = "$.evaluation.correctness"
-    return (
+    return _Errors(
         _error(correctness.max_absolute_error, f"{at}.max_absolute_error"),
         _error(correctness.max_relative_error, f"{at}.max_relative_error"),
     )

@@ -16,7 +16,7 @@ from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.runs import Environment, environment_of, run_of
-from assets.manifests.workloads import Case, case_of, entry_key, input_fingerprint
+from assets.manifests.workloads import Case, case_of
 from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
 from assets.traces.layout import author_of, kind_of, root_of
 from assets.traces.lines import RawDocument
@@ -113,7 +113,7 @@ class TraceReader:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._cases: dict[tuple[str, str, str], Case] = {}
+        self._cases: dict[tuple[object, ...], Case] = {}
         self._environments: dict[tuple[str, ...], Environment] = {}
         self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
 
@@ -211,9 +211,9 @@ class TraceReader:
             outcome.newest_trace_at = run.observed_at
 
     def _case(self, workload: Workload, operation: Operation) -> Case:
-        key = (operation.name, entry_key(workload), input_fingerprint(workload))
+        key = (operation.name, *workload.parts())
         case = self._cases.get(key)
-        if case is None or not _is_case_of(case, workload):
+        if case is None:
             case = case_of(workload, operation)
             if len(self._cases) >= _MAX_CACHED_CASES:
                 self._cases.clear()
@@ -257,17 +257,6 @@ def reject_nul(trace: Trace) -> None:
             raise RejectionError(
                 Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
             )
-
-
-def _is_case_of(case: Case, workload: Workload) -> bool:
-    # One uuid may be used again with other axes; the tolerance is looked at by value too.
-    axes = {name.lower(): value for name, value in workload.axes.items()}
-    if len(axes) != len(workload.axes) or axes != case.axes:
-        return False
-    tolerance = workload.tolerance
-    return case.tolerance == (
-        (tolerance.max_atol, tolerance.max_rtol) if tolerance else (None, None)
-    )
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
