@@ -63,7 +63,7 @@ def _string(value: str) -> str:
     text: str = encode_basestring(value)
     if not _has_surrogate(text):
         return text
-    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _has_surrogate(text: str) -> bool:
@@ -98,7 +98,7 @@ def canonical_number(value: float) -> str:
         # Python and ECMAScript agree on the digits; they differ in how exponents are written.
         return text.removesuffix(".0")
     sign = "-" if number < 0 else ""
-    mantissa, _, exponent_text = repr(abs(number)).partition("e")
+    mantissa, _, exponent_text = text.lstrip("-").partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
     # The decimal point stands after `point` of the significant digits.

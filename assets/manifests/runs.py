@@ -47,7 +47,7 @@ SOURCE = "flashinfer-bench"
 NO_METRIC_KEY = "none"
 _MAX_LATENCY_NS = 2**53 - 1
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "inf": math.inf}
-_NAME_LENGTH = 200
+_TITLE_LENGTH = 200
 
 
 def metric_key(metric: str, statistic: str, unit: str) -> str:
@@ -250,6 +250,7 @@ def run_of(
         status=status,
         workload_digest=case.digest,
     )
+    metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
     return Run(
         identity_json=identity,
         digest=sha256_digest(identity),
@@ -274,8 +275,8 @@ def run_of(
         latency_ms=measured.latency_ms,
         reference_latency_ms=measured.reference_latency_ms,
         speedup_factor=measured.speedup_factor,
-        max_absolute_error=errors[0],
-        max_relative_error=errors[1],
+        max_absolute_error=errors.absolute,
+        max_relative_error=errors.relative,
     )
 
 
@@ -407,12 +408,11 @@ def _finite(value: Measured, at: str) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _correctness(correctness: Correctness | None) -> tuple[float | None, float | None]:
-    """Largest absolute and relative error; None where upstream states no bound (NaN, Infinity)."""
+def _correctness(correctness: Correctness | None) -> _Errors:
     if correctness is None:
-        return None, None
+        return _Errors()
     at = "$.evaluation.correctness"
-    return (
+    return _Errors(
         _error(correctness.max_absolute_error, f"{at}.max_absolute_error"),
         _error(correctness.max_relative_error, f"{at}.max_relative_error"),
     )

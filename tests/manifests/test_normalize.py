@@ -223,6 +223,22 @@ def test_a_trace_that_cannot_be_placed_is_refused(
     assert [row["line"] for row in ours["runs"]] == [2]
 
 
+def test_cases_that_look_alike_are_kept_apart(tmp_path: Path) -> None:
+    values: list[Json] = [{"value": 1}, {"value": True}, {}, {"value": None}, {"value": 2}]
+    inputs = [{"s": {"type": "scalar", **value}} for value in values]
+    traces = [trace(workload__inputs=each) for each in inputs]
+    traces += [trace(workload__axes={"batch": 5}), trace(workload__tolerance={"max_atol": 0.5})]
+    with_scalar = definition(inputs__s={"dtype": "float32"})
+    alone = {}
+    for number, document in enumerate(traces):
+        ours = ingest_files(tmp_path / str(number), definition=with_scalar, traces=[document])
+        alone[number + 1] = [row["workload_digest"] for row in ours["workloads"]]
+    together = ingest_files(tmp_path / "all", definition=with_scalar, traces=traces)
+    by_line = {row["line"]: [row["workload_digest"]] for row in together["runs"]}
+    assert {**by_line, 4: []} == alone
+    assert together.problems == [(TRACE_FILE, 4, "BAD_INPUT")]
+
+
 def test_two_names_of_one_identifier_are_refused_also_after_a_good_case(tmp_path: Path) -> None:
     bad = trace(workload__axes={"batch": 4, "Batch": 4})
     ours = ingest_files(tmp_path, traces=[trace(), bad])
