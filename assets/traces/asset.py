@@ -31,6 +31,9 @@ class DatasetConfig(dg.Config):
     authors: list[str] = Field(
         default=[], description="author directories to read; empty for all of them"
     )
+    with_tensors: bool = Field(
+        default=False, description="also fetch the tensor files that workloads name"
+    )
 
 
 class PullingWarehouse(Protocol):
@@ -75,6 +78,7 @@ def trace_files(
             revision=config.revision,
             authors=config.authors or None,
             store=opened.store,
+            with_tensors=config.with_tensors,
             progress=_Log(context),
         )
     except TransientDatasetError as error:
