@@ -85,7 +85,7 @@ def trace_files(
         raise dg.Failure(error.message, allow_retries=True) from error
     except DatasetError as error:
         raise dg.Failure(error.message, allow_retries=False) from error
-    save_snapshot(snapshot, opened.staging(context.run_id) / "snapshot.json")
+    save_snapshot(snapshot, opened.staging(context.run.run_id) / "snapshot.json")
     save_snapshot(snapshot, opened.snapshots / f"{snapshot.snapshot_id[7:23]}.json")
     return dg.MaterializeResult(
         metadata=_metadata(snapshot), data_version=dg.DataVersion(snapshot.snapshot_id)
