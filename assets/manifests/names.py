@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
@@ -107,6 +108,7 @@ TOKEN = re.compile(r"[a-z][a-z0-9_]*\Z")
 _NOT_TOKEN = re.compile(r"[^a-z0-9_]")
 
 
+@lru_cache(maxsize=65536)
 def kebab(value: str) -> str:
     """Lower-case words of a-z and 0-9 joined by single dashes, at most 100 characters."""
     return re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")[:100]

@@ -6,9 +6,11 @@ workload files are read by a pool of processes, chunk by chunk, so that memory d
 the number of traces. Nothing of a dataset is ever run.
 """
 
+import json
 import multiprocessing
 import os
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +22,7 @@ from typing import Literal
 from assets.manifests import rows
 from assets.manifests.catalog import Catalog, read_catalog
 from assets.manifests.implementations import DatasetOrigin
+from assets.manifests.instants import InstantError, utc_instant
 from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
 from assets.manifests.runs import trace_protocol
 from assets.manifests.trace_files import FileOutcome, References, TraceReader, inputs_digests
@@ -31,32 +34,35 @@ from assets.traces.snapshot import DatasetFile, DatasetSnapshot
 
 Kind = Literal["definition", "solution", "workload", "trace", "unplaced"]
 
-_CHUNK_BYTES = 4 * 1024 * 1024
+_CHUNK_BYTES = 16 * 1024 * 1024
 _IN_PROCESS_BYTES = 3 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class FileState:
-    """What is known of a file that was normalized before."""
+    """What is known of a file's content that was normalized before."""
 
-    file_digest: str
     references: References
     inputs_digest: str
     documents: int
     workload_rows: int
     quarantined: int
+    reasons: Mapping[str, int]
+    newest_trace_at: datetime | None
 
 
 @dataclass(frozen=True)
 class Known:
     """What earlier publications of the dataset say.
 
-    `identities` gives the revision under which a (path, content digest) of a solution is known;
-    `files` the state of each path.
+    `identities` gives the revision under which a (path, content digest) of a solution is known,
+    `later_identities` those that are known only from later revisions than the one to be read, and
+    `files` the state of each (path, file digest).
     """
 
     identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    files: Mapping[str, FileState] = field(default_factory=dict)
+    later_identities: frozenset[tuple[str, str]] = frozenset()
+    files: Mapping[tuple[str, str], FileState] = field(default_factory=dict)
 
 
 @dataclass
@@ -65,19 +71,24 @@ class Counts:
 
     read: Counter[str] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     workload_rows: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
 class Normalized:
-    """The outcome of one normalization."""
+    """The outcome of one normalization.
+
+    `moved` are the solutions that were known from later revisions and now have the identity of
+    this one: the later revisions must be read again with it.
+    """
 
     staging: Path
     snapshot: DatasetSnapshot
     counts: Counts
-    reasons: Counter[str]
     newest_trace_at: datetime | None
+    moved: dict[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -133,13 +144,19 @@ def normalize(
 
     to_read: list[DatasetFile] = []
     for file in by_kind["trace"] + by_kind["workload"]:
-        state = known.files.get(file.path)
+        state = known.files.get((file.path, file.digest))
         if state is not None and _is_unchanged(state, file, catalog):
             _count_unchanged(counts, _kind(file), state)
         else:
             to_read.append(file)
     outcomes = _read_traces(
-        to_read, catalog, store, staging, processes or os.cpu_count() or 1, progress
+        to_read,
+        catalog,
+        store,
+        staging,
+        snapshot.snapshot_id[7:19],
+        processes or os.cpu_count() or 1,
+        progress,
     )
     for outcome in outcomes:
         kind = _kind_of_path(outcome.path)
@@ -147,16 +164,52 @@ def normalize(
         counts.workload_rows[kind] += outcome.workload_rows
         counts.quarantined[kind] += len(outcome.quarantined)
         documents[outcome.path] = outcome.documents
+    newest_trace_at = _newest(outcomes, known, snapshot)
+    _add_revision(batch, snapshot, newest_trace_at)
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
-    batch.write(staging, "catalog")
+    batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
-    return Normalized(
-        staging,
-        snapshot,
-        counts,
-        Counter(str(item.reason) for item in found),
-        max((o.newest_trace_at for o in outcomes if o.newest_trace_at), default=None),
-    )
+    counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
+    moved = {
+        (item.path, item.content_digest): item.source_revision
+        for item, _ in catalog.implementation_rows
+        if (item.path, item.content_digest) in known.later_identities
+    }
+    return Normalized(staging, snapshot, counts, newest_trace_at, moved)
+
+
+_TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]+)"')
+
+
+def newest_trace_time(snapshot: DatasetSnapshot, store: RawStore) -> datetime | None:
+    """The newest time that any trace of a snapshot states, without reading the documents."""
+    newest: datetime | None = None
+    for file in snapshot.files:
+        if kind_of(file.path) != "trace":
+            continue
+        for text in set(_TIMESTAMP.findall(store.get(file.digest))):
+            try:
+                at = _naive(utc_instant(text.decode("utf-8", "replace")))
+            except InstantError:
+                continue
+            newest = at if newest is None or at > newest else newest
+    return newest
+
+
+def normalize_again(
+    snapshots: Iterable[DatasetSnapshot],
+    store: RawStore,
+    staging: Path,
+    known: Known,
+    moved: Mapping[tuple[str, str], str],
+) -> None:
+    """Stage the rows of later revisions once more, with the identities that moved.
+
+    Every trace is read again: its run has another implementation digest now.
+    """
+    identities = {**known.identities, **moved}
+    for snapshot in snapshots:
+        normalize(snapshot, store, staging, Known(identities=identities))
 
 
 def _files_by_kind(snapshot: DatasetSnapshot, store: RawStore) -> dict[Kind, list[DatasetFile]]:
@@ -225,16 +278,15 @@ def _kind_of_path(path: str) -> str:
 
 
 def _is_unchanged(state: FileState, file: DatasetFile, catalog: Catalog) -> bool:
-    return (
-        state.file_digest == file.digest
-        and state.references.inputs_digest(catalog, file.path) == state.inputs_digest
-    )
+    current = state.references.inputs_digest(catalog, file.path)
+    return current == state.inputs_digest
 
 
 def _count_unchanged(counts: Counts, kind: str, state: FileState) -> None:
     counts.read[kind] += state.documents
     counts.workload_rows[kind] += state.workload_rows
     counts.quarantined[kind] += state.quarantined
+    counts.reasons.update(state.reasons)
     counts.unchanged[kind] += state.documents - state.workload_rows - state.quarantined
 
 
@@ -250,6 +302,43 @@ def _add_catalog(batch: rows.RowBatch, catalog: Catalog) -> None:
         rows.add_implementation(batch, implementation, at)
 
 
+def _newest(
+    outcomes: list[FileOutcome], known: Known, snapshot: DatasetSnapshot
+) -> datetime | None:
+    read = {outcome.path: outcome.newest_trace_at for outcome in outcomes}
+    times = [
+        read[file.path]
+        if file.path in read
+        else known.files[file.path, file.digest].newest_trace_at
+        for file in snapshot.files
+        if file.path in read or (file.path, file.digest) in known.files
+    ]
+    return max((_naive(time) for time in times if time is not None), default=None)
+
+
+def _naive(time: datetime) -> datetime:
+    return time.replace(tzinfo=None)
+
+
+def _add_revision(
+    batch: rows.RowBatch, snapshot: DatasetSnapshot, newest_trace_at: datetime | None
+) -> None:
+    """When the revision is from: its commit, else the newest trace that it holds."""
+    committed_at = snapshot.revision_at and _naive(snapshot.revision_at)
+    batch.add(
+        "revisions",
+        "",
+        None,
+        revision_at=committed_at or newest_trace_at,
+        revision_at_source="commit" if committed_at else "traces",
+        authors=list(snapshot.authors) if snapshot.authors is not None else None,
+        snapshot_id=snapshot.snapshot_id,
+        location=snapshot.location,
+        url=snapshot.url,
+        files=len(snapshot.files),
+    )
+
+
 def _add_files(
     batch: rows.RowBatch,
     snapshot: DatasetSnapshot,
@@ -262,13 +351,18 @@ def _add_files(
     file_digests = {file.path: file.digest for file in snapshot.files}
     inputs = inputs_digests(catalog, outcomes)
     by_path = {outcome.path: outcome for outcome in outcomes}
-    quarantined = Counter(item.path for item in rejected if item.severity is Severity.ERROR)
+    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    found_reasons = _reasons_by_file(found)
     for placed_path, digest in _solution_inputs(catalog, rejected).items():
         inputs[placed_path] = digest
     for file in snapshot.files:
-        outcome, state = by_path.get(file.path), known.files.get(file.path)
+        outcome, state = by_path.get(file.path), known.files.get((file.path, file.digest))
         if outcome is None and file.path not in documents and state is not None:
             inputs[file.path] = state.inputs_digest
+        if outcome is None and file.path not in documents and state is not None:
+            reasons = dict(state.reasons)
+        else:
+            reasons = dict(found_reasons.get(file.path, {}))
         batch.add(
             "source_files",
             file.path,
@@ -282,16 +376,28 @@ def _add_files(
             workload_rows=outcome.workload_rows
             if outcome
             else (state.workload_rows if state else 0),
-            quarantined=len(outcome.quarantined)
-            if outcome
-            else quarantined.get(file.path, state.quarantined if state else 0),
+            quarantined=sum(reasons.values()),
+            reasons_json=json.dumps(reasons, sort_keys=True),
             references_json=outcome.references.to_json()
             if outcome
             else (state.references.to_json() if state else References().to_json()),
             inputs_digest=inputs.get(file.path, ""),
+            newest_trace_at=_file_time(outcome, state),
         )
-    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     rows.add_quarantined(batch, found, file_digests, inputs)
+
+
+def _reasons_by_file(items: Iterable[QuarantinedItem]) -> dict[str, Counter[str]]:
+    reasons: dict[str, Counter[str]] = {}
+    for item in items:
+        if item.severity is Severity.ERROR:
+            reasons.setdefault(item.path, Counter())[str(item.reason)] += 1
+    return reasons
+
+
+def _file_time(outcome: FileOutcome | None, state: FileState | None) -> datetime | None:
+    source = outcome or state
+    return _naive(source.newest_trace_at) if source and source.newest_trace_at else None
 
 
 def _solution_inputs(catalog: Catalog, rejected: list[QuarantinedItem]) -> dict[str, str]:
@@ -321,6 +427,7 @@ def _read_traces(
     catalog: Catalog,
     store: RawStore,
     staging: Path,
+    snapshot_id: str,
     processes: int,
     progress: Progress | None,
 ) -> list[FileOutcome]:
@@ -333,13 +440,14 @@ def _read_traces(
             progress(NormalizeProgress(len(done), len(files), sum(item.documents for item in done)))
 
     if processes == 1 or sum(file.size_bytes for file in files) <= _IN_PROCESS_BYTES:
-        worker = _Worker(catalog, store.root, staging)
+        worker = _Worker(catalog, store.root, staging, snapshot_id)
         for number, chunk in chunks:
             report(worker.read(number, chunk))
         return done
-    state = pickle.dumps((catalog, store.root, staging))
-    # A spawned process shares nothing with the threads of this one.
-    context = multiprocessing.get_context("spawn")
+    state = pickle.dumps((catalog, store.root, staging, snapshot_id))
+    # Reading processes share nothing with the threads of this one, and import our code once.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "pandas"])
     with ProcessPoolExecutor(
         min(processes, len(chunks)), context, initializer=_start_worker, initargs=(state,)
     ) as pool:
@@ -351,8 +459,9 @@ def _read_traces(
 class _Worker:
     """Reads chunks of trace files and writes one part per chunk."""
 
-    def __init__(self, catalog: Catalog, store_root: Path, staging: Path) -> None:
+    def __init__(self, catalog: Catalog, store_root: Path, staging: Path, snapshot_id: str) -> None:
         self._catalog = catalog
+        self._snapshot_id = snapshot_id
         self._store = RawStore(store_root)
         self._staging = staging
         self._reader = TraceReader(catalog)
@@ -364,7 +473,7 @@ class _Worker:
         outcomes = [
             self._reader.read(file, self._store.get(file.digest), batch, written) for file in files
         ]
-        batch.write(self._staging, f"traces-{number:06d}")
+        batch.write(self._staging, f"{self._snapshot_id}-traces-{number:06d}")
         return outcomes
 
 
@@ -373,8 +482,7 @@ _worker: _Worker | None = None
 
 def _start_worker(state: bytes) -> None:
     global _worker
-    catalog, store_root, staging = pickle.loads(state)
-    _worker = _Worker(catalog, store_root, staging)
+    _worker = _Worker(*pickle.loads(state))
 
 
 def _read_chunk(chunk: tuple[int, list[DatasetFile]]) -> list[FileOutcome]:

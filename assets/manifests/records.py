@@ -212,8 +212,10 @@ SOURCE_FILES = _schema(
     ("documents", pa.int64()),
     ("workload_rows", pa.int64()),
     ("quarantined", pa.int64()),
+    ("reasons_json", pa.string()),
     ("references_json", pa.string()),
     ("inputs_digest", pa.string()),
+    ("newest_trace_at", _TIME),
 )
 
 REVISIONS = _schema(

@@ -1,7 +1,8 @@
 """Which Parquet tables there are, and what columns each file of them must have.
 
-The columns that normalization writes come from `assets.manifests.records`; publication adds its
-own two. A file with other columns or types is refused by name instead of being widened silently.
+The columns of the files come from `assets.manifests.records`. The name of a publication's
+directory adds `publication_id` to them, and that gives `published_at`. A file with other columns
+or types is refused by name instead of being widened silently.
 """
 
 from pathlib import Path
@@ -33,13 +34,13 @@ CORRECTIONS = pa.schema(
 )
 
 STAGED: dict[str, pa.Schema] = {**records.SCHEMAS, "corrections": CORRECTIONS}
-"""Every table, with the columns of its staged rows."""
+"""Every table, with the columns of its files."""
 
 PUBLISHED: dict[str, pa.Schema] = {
     name: pa.schema([*schema, *(pa.field(*column) for column in PUBLICATION_COLUMNS)])
     for name, schema in STAGED.items()
 }
-"""Every table, with the columns of its published rows."""
+"""Every table, with the columns of the view that the database is made from."""
 
 
 def check_file(table: str, path: Path) -> None:
@@ -52,7 +53,7 @@ def check_file(table: str, path: Path) -> None:
         found = pq.read_schema(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseError(f"{path}: not a readable Parquet file ({error})") from error
-    expected = {field.name: field.type for field in PUBLISHED[table]}
+    expected = {field.name: field.type for field in STAGED[table]}
     actual = {field.name: field.type for field in found}
     if actual != expected:
         differing = sorted(

@@ -5,13 +5,13 @@ views and into which tables are made from SELECTs. Readers of the old file are n
 a build that fails or dies leaves the old file as it was.
 """
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from sqlglot import exp
 
 from assets.tables.contracts import PUBLISHED
 from assets.tables.errors import WarehouseError
@@ -40,30 +40,52 @@ class DatabaseBuild:
         except duckdb.Error as error:
             raise WarehouseError(f"table {table}: {error}") from error
 
+    def create_view(self, view: str, select: str) -> int:
+        """Make a view from a SELECT over tables of this build and return how many rows it has.
+
+        Raises:
+            WarehouseError: a SELECT that does not run.
+        """
+        try:
+            self._connection.sql(select).create_view(view)
+            return len_of(self._connection.table(view))
+        except duckdb.Error as error:
+            raise WarehouseError(f"view {view}: {error}") from error
+
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and DuckDB types of a table's columns."""
         relation = self._connection.table(table)
-        return [(name, str(kind)) for name, kind in zip(relation.columns, relation.types)]
+        return [
+            (name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
 
-    def failing(self, table: str, assertion: str) -> int:
-        """How many rows of a table an assertion (a boolean SQL expression) is not true for."""
-        relation = self._connection.table(table)
-        return len_of(relation) - len_of(relation.filter(assertion))
+    def query(self, select: exp.Query) -> list[tuple[object, ...]]:
+        """Rows of a query that was put together as a syntax tree.
 
-    def duplicates(self, table: str, key: tuple[str, ...]) -> int:
-        """How many keys of a table occur more than once."""
-        relation = self._connection.table(table)
-        grouped = relation.aggregate([*map(duckdb.ColumnExpression, key), _COUNT.alias("n")])
-        return len_of(grouped.filter(duckdb.ColumnExpression("n") > duckdb.ConstantExpression(1)))
+        Raises:
+            WarehouseError: a query that does not run.
+        """
+        try:
+            return self._connection.sql(select.sql("duckdb")).fetchall()
+        except duckdb.Error as error:
+            raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
 
+    def comment(self, table: str, text: str, columns: Mapping[str, str], *, view: bool) -> None:
+        """Describe a table or view and its columns for those who open the database."""
+        name = exp.to_identifier(table, quoted=True)
+        self._comment("VIEW" if view else "TABLE", exp.Table(this=name), text)
+        for column, description in columns.items():
+            target = exp.Column(this=exp.to_identifier(column, quoted=True), table=name.copy())
+            self._comment("COLUMN", target, description)
 
-_COUNT = duckdb.FunctionExpression("count", duckdb.StarExpression())
+    def _comment(self, kind: str, target: exp.Expression, text: str) -> None:
+        statement = exp.Comment(this=target, kind=kind, expression=exp.Literal.string(text))
+        self._connection.execute(statement.sql("duckdb"))
 
 
 def len_of(relation: duckdb.DuckDBPyRelation) -> int:
     """The number of rows of a relation."""
-    row = relation.count("*").fetchone() if hasattr(relation, "fetchone") else None
-    return int(row[0]) if row else int(relation.count("*").fetchall()[0][0])
+    return int(relation.count("*").fetchall()[0][0])
 
 
 @contextmanager
@@ -91,14 +113,19 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
             raise
         connection.close()
         flush_to_disk(path)
-        os.replace(path, warehouse.database)
+        path.replace(warehouse.database)
         flush_to_disk(warehouse.root)
+
+
+# The directory names the publication; its identifier ends with the time.
+_WITH_TIME = "*, try_strptime(split_part(publication_id, '-', 2), '%Y%m%dT%H%M%SZ') as published_at"
 
 
 def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
     connection.execute("use memory")
     for table in PUBLISHED:
-        connection.read_parquet(warehouse.files(table)).create_view(f"published_{table}")
+        rows = connection.read_parquet(warehouse.files(table), hive_partitioning=True)
+        rows.project(_WITH_TIME).create_view(f"published_{table}")
     connection.from_arrow(publications_table(warehouse.publications())).create(
         "published_publications"
     )

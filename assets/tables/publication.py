@@ -1,17 +1,31 @@
-"""Make staged rows a publication: only what is new, in one directory, by one rename."""
+"""Make staged rows a publication: only what is new, in one directory, by one rename.
+
+A staged part whose rows are all new is taken as it is; the new rows of the others are gathered in
+one file a table, part by part, so that memory does not grow with the size of an ingestion.
+"""
 
 import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import resources
+from itertools import count
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from assets.tables.contracts import PUBLISHED, STAGED
+from assets.tables.contracts import STAGED
 from assets.tables.errors import WarehouseError
-from assets.tables.warehouse import Publication, TableFile, Warehouse, table_file
+from assets.tables.warehouse import (
+    Publication,
+    PublishedFile,
+    PublishedTable,
+    Warehouse,
+    published_file,
+)
 
 
 class PublicationRequest(BaseModel):
@@ -35,25 +49,15 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
         WarehouseError: unwritable warehouse, files of another version.
     """
     with warehouse.locked():
-        earlier = warehouse.publications()
-        sequence = earlier[-1].sequence + 1
-        at = datetime.now(UTC)
-        publication_id = f"{sequence:08d}-{at:%Y%m%dT%H%M%SZ}"
-        building = warehouse.publications_folder / f".{publication_id}.tmp"
         _remove_leftovers(warehouse)
-        building.mkdir()
+        sequence = warehouse.publications()[-1].sequence + 1
+        at = datetime.now(UTC).replace(microsecond=0)
+        publication_id = f"{sequence:08d}-{at:%Y%m%dT%H%M%SZ}"
+        building = warehouse.building_folder(publication_id)
+        building.mkdir(parents=True)
         try:
-            tables = {
-                table: written
-                for table in STAGED
-                if (
-                    written := _write_new_rows(
-                        warehouse, table, staging, building, publication_id, at
-                    )
-                )
-            }
+            tables = _write_tables(warehouse, staging, building)
             if not tables:
-                building.rmdir()
                 return None
             record = Publication(
                 publication_id=publication_id,
@@ -62,57 +66,84 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
                 **request.model_dump(),
             )
             warehouse.publish_directory(building, record)
-        except BaseException:
+        finally:
             shutil.rmtree(building, ignore_errors=True)
-            raise
     return record
+
+
+def _write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[str, PublishedTable]:
+    written: dict[str, PublishedTable] = {}
+    with warehouse.connect() as connection:
+        for table in STAGED:
+            parts = sorted(str(path) for path in (staging / table).glob("*.parquet"))
+            if parts:
+                new_rows = _new_rows(connection, warehouse, table, parts)
+                files = tuple(_write_files(table, new_rows, building))
+                if files:
+                    written[table] = PublishedTable(files=files)
+    return written
 
 
 def _remove_leftovers(warehouse: Warehouse) -> None:
     # Under the writer's lock: whatever is half-built belongs to a process that died.
-    for folder in warehouse.publications_folder.glob(".*.tmp"):
+    for folder in warehouse.building_folder("").parent.glob("publication-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_new_rows(
-    warehouse: Warehouse,
-    table: str,
-    staging: Path,
-    building: Path,
-    publication_id: str,
-    at: datetime,
-) -> TableFile | None:
-    parts = sorted(str(path) for path in (staging / table).glob("*.parquet"))
-    if not parts:
-        return None
+def _new_rows(
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str, parts: list[str]
+) -> dict[str, pa.Array]:
+    """Rows to publish (0-based indices) by staged file."""
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
-    unsorted = building / f"{table}.parquet"
     try:
-        with warehouse.connect() as connection:
-            connection.sql(
-                query,
-                params={
-                    "staged": parts,
-                    "published": warehouse.files(table),
-                    "publication_id": publication_id,
-                    "published_at": at.replace(tzinfo=None),
-                },
-            ).write_parquet(str(unsorted), compression="zstd")
+        found = connection.sql(
+            query, params={"staged": parts, "published": warehouse.files(table)}
+        ).to_arrow_table()
     except duckdb.Error as error:
         raise WarehouseError(
             f"{warehouse.root}: table {table} could not be published ({error}); run "
             "`kernelindex doctor`"
         ) from error
-    rows = pq.read_metadata(unsorted).num_rows
-    if rows == 0:
-        unsorted.unlink()
-        return None
-    _expect_contract(table, unsorted)
-    return table_file(unsorted, rows=rows)
+    rows = found["file_row_number"].combine_chunks()
+    files = found["filename"].combine_chunks().dictionary_encode()
+    return {
+        name: rows.filter(pc.equal(files.indices, code))
+        for code, name in enumerate(files.dictionary.to_pylist())
+    }
 
 
-def _expect_contract(table: str, path: Path) -> None:
-    found = pq.read_schema(path).names
-    expected = PUBLISHED[table].names
-    if found != expected:
-        raise WarehouseError(f"{path}: table {table} has columns {found}, expected {expected}")
+def _write_files(
+    table: str, new_rows: dict[str, pa.Array], building: Path
+) -> Iterator[PublishedFile]:
+    numbers = count()
+    partly_new: dict[str, pa.Array] = {}
+    for part, indices in new_rows.items():
+        _expect_contract(table, part)
+        if len(indices) < pq.read_metadata(part).num_rows:
+            partly_new[part] = indices
+        else:
+            path = building / f"{table}-{next(numbers):05d}.parquet"
+            _link(Path(part), path)
+            yield published_file(path)
+    if partly_new:
+        path = building / f"{table}-{next(numbers):05d}.parquet"
+        with pq.ParquetWriter(path, STAGED[table], compression="zstd") as writer:
+            for part, indices in partly_new.items():
+                writer.write_table(pq.read_table(part).take(indices))
+        yield published_file(path)
+
+
+def _link(part: Path, path: Path) -> None:
+    # A link, not a move: a publication that fails leaves the staged rows for the next try.
+    try:
+        path.hardlink_to(part)
+    except OSError:
+        shutil.copyfile(part, path)
+
+
+def _expect_contract(table: str, part: str) -> None:
+    if pq.read_schema(part).names != STAGED[table].names:
+        raise WarehouseError(
+            f"{part}: the columns are not those of table {table}; remove the staging folder and "
+            "ingest again"
+        )

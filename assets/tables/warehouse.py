@@ -3,7 +3,7 @@
     raw/            raw bytes of every source file, once per digest
     snapshots/      what each ingested revision listed
     staging/        parts of runs in progress; safe to delete when nothing runs
-    publications/   one directory per publication, immutable
+    publications/   one directory `publication_id=…` per publication, immutable
     kernelindex.duckdb   the database that people query
 
 Writing publications is `publication.py`; building the database is `database.py`.
@@ -22,24 +22,39 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from assets.tables.contracts import PUBLISHED
+from assets.tables.contracts import STAGED
 from assets.tables.errors import WarehouseError
 from assets.traces.raw_store import RawStore
 
 _LOCK_TIMEOUT_S = 600
 _MEMORY_LIMIT = "256MB"
 _RECORD = "publication.json"
-_GENESIS = "00000000-genesis"
+_GENESIS = "00000000-00000000T000000Z"
+_PARTITION = "publication_id="
 
 
-class TableFile(BaseModel):
+class PublishedFile(BaseModel):
     """One Parquet file of a publication."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    name: str
     rows: int
     size_bytes: int
     sha256: str
+
+
+class PublishedTable(BaseModel):
+    """What a publication brought to one table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    files: tuple[PublishedFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all its files."""
+        return sum(file.rows for file in self.files)
 
 
 class Publication(BaseModel):
@@ -53,7 +68,7 @@ class Publication(BaseModel):
     dataset: str | None = None
     revision: str | None = None
     snapshot_id: str | None = None
-    tables: dict[str, TableFile]
+    tables: dict[str, PublishedTable]
 
     @property
     def sequence(self) -> int:
@@ -74,7 +89,7 @@ class Warehouse:
     @property
     def exists(self) -> bool:
         """Whether anything was ever published here."""
-        return (self.publications_folder / _GENESIS / _RECORD).is_file()
+        return (self.folder_of(_GENESIS) / _RECORD).is_file()
 
     def prepare(self) -> None:
         """Make the folders and the empty first publication.
@@ -101,16 +116,19 @@ class Warehouse:
         # An empty file per table: a list of files that is never empty keeps every reader simple.
         if self.exists:
             return
-        building = self.publications_folder / f".{_GENESIS}.tmp"
+        building = self.building_folder(_GENESIS)
         shutil.rmtree(building, ignore_errors=True)
-        building.mkdir()
-        for name, schema in PUBLISHED.items():
-            pq.write_table(schema.empty_table(), building / f"{name}.parquet")
+        building.mkdir(parents=True)
+        tables = {}
+        for name, schema in STAGED.items():
+            path = building / f"{name}-00000.parquet"
+            pq.write_table(schema.empty_table(), path)
+            tables[name] = PublishedTable(files=(published_file(path),))
         record = Publication(
             publication_id=_GENESIS,
             published_at=datetime.now(UTC),
             kind="genesis",
-            tables={name: table_file(building / f"{name}.parquet", rows=0) for name in PUBLISHED},
+            tables=tables,
         )
         self.publish_directory(building, record)
 
@@ -124,8 +142,16 @@ class Warehouse:
         for path in building.iterdir():
             flush_to_disk(path)
         flush_to_disk(building)
-        building.rename(self.publications_folder / record.publication_id)
+        building.rename(self.folder_of(record.publication_id))
         flush_to_disk(self.publications_folder)
+
+    def folder_of(self, publication_id: str) -> Path:
+        """The directory of a publication; its name gives every row a `publication_id` column."""
+        return self.publications_folder / f"{_PARTITION}{publication_id}"
+
+    def building_folder(self, publication_id: str) -> Path:
+        """Where a publication is built before it appears."""
+        return self.root / "staging" / f"publication-{publication_id}"
 
     @property
     def store(self) -> RawStore:
@@ -145,7 +171,7 @@ class Warehouse:
         found = [
             self._record_of(folder)
             for folder in sorted(self.publications_folder.iterdir())
-            if folder.is_dir() and not folder.name.startswith(".")
+            if folder.is_dir() and folder.name.startswith(_PARTITION)
         ]
         return sorted(found, key=lambda record: record.publication_id)
 
@@ -158,13 +184,13 @@ class Warehouse:
             ) from error
 
     def files(self, table: str) -> list[str]:
-        """Every Parquet file of a table that has rows, oldest first; never an empty list."""
-        with_rows = [
-            str(self.publications_folder / record.publication_id / f"{table}.parquet")
+        """Every Parquet file of a table, oldest first; never an empty list."""
+        return [
+            str(self.folder_of(record.publication_id) / file.name)
             for record in self.publications()
-            if record.kind == "genesis" or record.tables.get(table, _NO_FILE).rows
+            if table in record.tables
+            for file in record.tables[table].files
         ]
-        return with_rows or [str(self.publications_folder / _GENESIS / f"{table}.parquet")]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -201,14 +227,12 @@ class Warehouse:
         )
 
 
-_NO_FILE = TableFile(rows=0, size_bytes=0, sha256="")
-
-
-def table_file(path: Path, *, rows: int) -> TableFile:
+def published_file(path: Path) -> PublishedFile:
     """What the record keeps of a file."""
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return TableFile(rows=rows, size_bytes=path.stat().st_size, sha256=digest)
+    rows = pq.read_metadata(path).num_rows
+    return PublishedFile(name=path.name, rows=rows, size_bytes=path.stat().st_size, sha256=digest)
 
 
 def flush_to_disk(path: Path) -> None:

@@ -1,9 +1,14 @@
--- New rows of the Parquet table operations: staged, once per key, and in no publication yet.
--- Parameters: staged and published (lists of Parquet files), publication_id, published_at.
+-- Which staged rows of the table operations are new: once per key, and in no publication yet.
+-- Parameters: staged and published (lists of Parquet files).
 -- key: operation_digest, name, reference_digest
+-- column filename: staged file
+-- column file_row_number: 0-based row of that file
 with staged as (
-    select *
-    from read_parquet($staged)
+    select
+        operation_digest, name, reference_digest,
+        filename,
+        file_row_number
+    from read_parquet($staged, filename = true, file_row_number = true)
     qualify row_number() over (partition by operation_digest, name, reference_digest order by path, line) = 1
 ),
 
@@ -13,9 +18,8 @@ published as (
 )
 
 select
-    staged.*,
-    $publication_id::varchar as publication_id,
-    $published_at::timestamp as published_at
+    filename,
+    file_row_number
 from staged
 anti join published using (operation_digest, name, reference_digest)
-order by family, operation_digest, name
+order by filename, file_row_number

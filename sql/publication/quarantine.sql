@@ -1,9 +1,14 @@
--- New rows of the Parquet table quarantine: staged, once per key, and in no publication yet.
--- Parameters: staged and published (lists of Parquet files), publication_id, published_at.
+-- Which staged rows of the table quarantine are new: once per key, and in no publication yet.
+-- Parameters: staged and published (lists of Parquet files).
 -- key: dataset, path, line, reason, json_path, file_digest, inputs_digest, parser_version
+-- column filename: staged file
+-- column file_row_number: 0-based row of that file
 with staged as (
-    select *
-    from read_parquet($staged)
+    select
+        dataset, path, line, reason, json_path, file_digest, inputs_digest, parser_version,
+        filename,
+        file_row_number
+    from read_parquet($staged, filename = true, file_row_number = true)
     qualify row_number() over (partition by dataset, path, line, reason, json_path, file_digest, inputs_digest, parser_version order by path, line) = 1
 ),
 
@@ -13,9 +18,8 @@ published as (
 )
 
 select
-    staged.*,
-    $publication_id::varchar as publication_id,
-    $published_at::timestamp as published_at
+    filename,
+    file_row_number
 from staged
 anti join published using (dataset, path, line, reason, json_path, file_digest, inputs_digest, parser_version)
-order by reason, path, line
+order by filename, file_row_number

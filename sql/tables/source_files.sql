@@ -8,8 +8,10 @@
 -- column documents: documents in the file
 -- column workload_rows: documents that are workload rows
 -- column quarantined: documents in quarantine
+-- column reasons_json: reason codes of what is in quarantine with their counts, as JSON
 -- column references_json: names that the file refers to, as JSON
 -- column inputs_digest: digest of what the file refers to
+-- column newest_trace_at: newest time that a trace of the file states (UTC)
 -- column dataset: dataset that the row came from, e.g. flashinfer-ai/flashinfer-trace
 -- column revision: dataset revision (40 hex) at which the row was first published
 -- column path: file inside the dataset; empty for what comes from no file
@@ -26,8 +28,10 @@ select
     documents,
     workload_rows,
     quarantined,
+    reasons_json,
     references_json,
     inputs_digest,
+    newest_trace_at,
     dataset,
     revision,
     path,

@@ -1,0 +1,28 @@
+"""The Dagster code location."""
+
+from collections.abc import Mapping
+
+import dagster as dg
+from assets.leaderboards.asset import database_assets
+
+from assets.manifests.asset import manifests
+from assets.tables.asset import publication
+from assets.traces.asset import trace_files
+from pipelines.jobs import ingest_job
+from pipelines.resources import WarehouseResource
+from pipelines.settings import Settings
+
+
+def build_definitions(
+    settings: Settings, loggers: Mapping[str, dg.LoggerDefinition] | None = None
+) -> dg.Definitions:
+    """Everything that a deployment with these settings offers."""
+    return dg.Definitions(
+        assets=[trace_files, manifests, publication, database_assets()],
+        jobs=[ingest_job(settings)],
+        resources={"warehouse": WarehouseResource(root=str(settings.warehouse))},
+        loggers=loggers or {},
+    )
+
+
+defs = build_definitions(Settings.from_environment())

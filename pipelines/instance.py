@@ -1,0 +1,54 @@
+"""The Dagster instance of a deployment: its home folder and its one server."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_CONFIGURATION = "dagster.yaml"
+
+
+class InstanceError(Exception):
+    """DAGSTER_HOME cannot be used; the message says what to do."""
+
+
+def prepare_home(home: Path) -> None:
+    """Make DAGSTER_HOME with our settings, and name it to Dagster.
+
+    A `dagster.yaml` that is there stays as it is: it may have been changed on purpose.
+
+    Raises:
+        InstanceError: where the folder cannot be written.
+    """
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        target = home / _CONFIGURATION
+        if not target.exists():
+            text = resources.files("pipelines").joinpath(_CONFIGURATION).read_text()
+            target.write_text(text)
+    except OSError as error:
+        raise InstanceError(
+            f"{home}: cannot write here ({error.strerror}); choose a folder with DAGSTER_HOME"
+        ) from error
+    os.environ["DAGSTER_HOME"] = str(home)
+
+
+@contextmanager
+def only_server(home: Path) -> Iterator[None]:
+    """Hold the lock of the one server that may use this DAGSTER_HOME.
+
+    Two servers on one home mistake each other's runs for dead ones.
+
+    Raises:
+        InstanceError: where another server holds it.
+    """
+    try:
+        with FileLock(home / "server.lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise InstanceError(
+            f"another server is using {home}; stop it, or give this one its own DAGSTER_HOME"
+        ) from error

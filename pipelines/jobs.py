@@ -1,0 +1,29 @@
+"""Jobs: which assets run together, and with which settings by default."""
+
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from assets.traces.asset import DatasetConfig
+from pipelines.settings import Settings
+
+if TYPE_CHECKING:
+    # Dagster does not export the type that `define_asset_job` returns.
+    from dagster._core.definitions.unresolved_asset_job_definition import (
+        UnresolvedAssetJobDefinition,
+    )
+
+INGEST = "ingest"
+
+
+def ingest_job(settings: Settings) -> "UnresolvedAssetJobDefinition":
+    """The way in: pull, normalize, publish and derive, in one run."""
+    return dg.define_asset_job(
+        INGEST,
+        selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards"),
+        description="Ingest one dataset revision and rebuild every table that people query.",
+        config=dg.RunConfig(ops={"trace_files": DatasetConfig(dataset=settings.dataset)}),
+        # Stages hand over files and take little time each: one process is enough.
+        executor_def=dg.in_process_executor,
+        tags={"kernelindex/job": INGEST},
+    )

@@ -1,0 +1,43 @@
+"""Where things are: the environment variables that configure a deployment, read in one place."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SAMPLE = "sample"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A deployment.
+
+    `warehouse` is the folder of the data, `dagster_home` that of Dagster's history and `dataset`
+    what is ingested when nothing else is asked for.
+    """
+
+    warehouse: Path
+    dagster_home: Path
+    dataset: str
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
+        """KERNELINDEX_WAREHOUSE, DAGSTER_HOME and KERNELINDEX_DATASET, with their defaults.
+
+        The defaults lie in the checkout, or in the current directory for an installed package.
+        """
+        base = _checkout() or Path.cwd()
+        return cls(
+            warehouse=_path(environment.get("KERNELINDEX_WAREHOUSE"), base / "warehouse"),
+            dagster_home=_path(environment.get("DAGSTER_HOME"), base / ".dagster"),
+            dataset=environment.get("KERNELINDEX_DATASET") or SAMPLE,
+        )
+
+
+def _path(value: str | None, default: Path) -> Path:
+    return Path(value).expanduser().resolve() if value else default
+
+
+def _checkout() -> Path | None:
+    root = Path(__file__).resolve().parent.parent
+    return root if (root / "pyproject.toml").is_file() else None

@@ -1,0 +1,1 @@
+"""Tests of assets/leaderboards and of the files under sql/."""

@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.leaderboards.asset import database_assets
+from assets.leaderboards.catalog import read_catalog
+from assets.tables.warehouse import Warehouse
+
+
+class OpenWarehouse(dg.ConfigurableResource):
+    """Opens a warehouse folder."""
+
+    root: str
+
+    def open(self) -> Warehouse:
+        """The warehouse."""
+        warehouse = Warehouse(Path(self.root))
+        warehouse.prepare()
+        return warehouse
+
+
+@pytest.fixture
+def resource(tmp_path: Path) -> OpenWarehouse:
+    return OpenWarehouse(root=str(tmp_path / "warehouse"))
+
+
+@dg.asset
+def publication() -> None:
+    """Stands for the asset that publishes."""
+
+
+def small_catalog(folder: Path, *, smallest: int):
+    (folder / "tables").mkdir(parents=True)
+    (folder / "tables" / "numbers.sql").write_text(
+        f"""-- numbers: one row per number
+-- key: n
+-- column n: a number, in apples
+-- column twice: two times n
+-- assert large: n >= {smallest}
+-- warn even: n % 2 = 0
+select n, n * 2 as twice
+from (values (1), (2), (3)) as given (n)
+"""
+    )
+    return read_catalog(folder)
+
+
+def test_all_files_become_assets_with_schema_lineage_and_passing_checks(resource):
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize(
+            [publication, database_assets()], resources={"warehouse": resource}, instance=instance
+        )
+        assert result.success
+        event = instance.get_latest_materialization_event(dg.AssetKey("ranked_runs"))
+    metadata = event.asset_materialization.metadata
+    schema = metadata["dagster/column_schema"].value
+    lineage = metadata["dagster/column_lineage"].value
+    rank = next(column for column in schema.columns if column.name == "rank")
+    assert (rank.type, rank.description) == (
+        "BIGINT",
+        "dense rank inside the comparison group, 1 is the fastest",
+    )
+    assert (
+        dg.TableColumnDep(dg.AssetKey("runs"), "comparison_key")
+        in (lineage.deps_by_column["comparison_key"])
+    )
+    assert metadata["dagster/row_count"].value == 0
+    assert all(check.passed for check in result.get_asset_check_evaluations())
+    assert len(result.get_asset_check_evaluations()) > 20
+
+
+def test_dependencies_come_from_the_sql():
+    definition = database_assets()
+    definitions = dg.Definitions(
+        assets=[publication, definition], resources={"warehouse": OpenWarehouse(root="nowhere")}
+    )
+    graph = definitions.resolve_asset_graph()
+    runs = graph.get(dg.AssetKey("runs"))
+    assert dg.AssetKey("publication") in runs.parent_keys
+    assert dg.AssetKey("run_eligibility") in graph.get(dg.AssetKey("ranked_runs")).parent_keys
+    assert (runs.group_name, runs.kinds, runs.owners) == (
+        "tables",
+        {"duckdb", "sql"},
+        ["team:index"],
+    )
+    assert graph.get(dg.AssetKey("ranked_runs")).group_name == "leaderboards"
+
+
+def test_a_failed_assertion_shows_as_a_failed_check_and_fails_the_run(tmp_path, resource):
+    database = database_assets(small_catalog(tmp_path / "sql", smallest=2))
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize(
+            [database],
+            resources={"warehouse": resource},
+            instance=instance,
+            raise_on_error=False,
+        )
+    assert not result.success
+    found = {check.check_name: check.passed for check in result.get_asset_check_evaluations()}
+    assert found == {"unique_key": True, "large": False, "even": False}
+    assert not (tmp_path / "warehouse" / "kernelindex.duckdb").exists()
+
+
+def test_a_failed_warning_is_shown_and_stops_nothing(tmp_path, resource):
+    database = database_assets(small_catalog(tmp_path / "sql", smallest=1))
+    result = dg.materialize([database], resources={"warehouse": resource})
+    warned = next(c for c in result.get_asset_check_evaluations() if c.check_name == "even")
+    assert (warned.passed, warned.severity) == (False, dg.AssetCheckSeverity.WARN)
+    sample = result.asset_materializations_for_node("database")[0].metadata["sample"].value
+    assert sample.splitlines()[:3] == ["| n | twice |", "| --- | --- |", "| 1 | 2 |"]
