@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 import dagster as dg
-from assets.leaderboards.asset import database_assets
 
+from assets.leaderboards.asset import database_assets
 from assets.manifests.asset import manifests
 from assets.tables.asset import publication
+from assets.tables.checks import publication_rules
 from assets.traces.asset import trace_files
 from pipelines.jobs import ingest_job
 from pipelines.resources import WarehouseResource
@@ -19,6 +20,7 @@ def build_definitions(
     """Everything that a deployment with these settings offers."""
     return dg.Definitions(
         assets=[trace_files, manifests, publication, database_assets()],
+        asset_checks=[publication_rules],
         jobs=[ingest_job(settings)],
         resources={"warehouse": WarehouseResource(root=str(settings.warehouse))},
         loggers=loggers or {},

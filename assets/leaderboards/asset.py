@@ -16,7 +16,7 @@ from assets.leaderboards.build import (
     TableOutcome,
     build_database,
 )
-from assets.leaderboards.catalog import PUBLISHED_PREFIX, SqlTable, sql_catalog
+from assets.leaderboards.catalog import PUBLISHED_PREFIX, ColumnSource, SqlTable, sql_catalog
 from assets.leaderboards.sql_file import Severity
 from assets.tables.warehouse import Warehouse
 
@@ -121,10 +121,18 @@ def _materialization(built: TableOutcome) -> dg.MaterializeResult[object]:
 def _lineage(table: SqlTable) -> dg.TableColumnLineage:
     return dg.TableColumnLineage(
         {
-            column: [dg.TableColumnDep(asset_key(source.table), source.column) for source in found]
+            column: [_column_dep(source) for source in found]
             for column, found in table.lineage().items()
         }
     )
+
+
+def _column_dep(source: ColumnSource) -> dg.TableColumnDep:
+    # The publication is many tables in one asset, so its columns are named with their table.
+    key = asset_key(source.table)
+    published = source.table.removeprefix(PUBLISHED_PREFIX)
+    column = f"{published}.{source.column}" if key == PUBLICATION else source.column
+    return dg.TableColumnDep(key, column)
 
 
 def _all_checks(outcome: DatabaseOutcome) -> Iterator[dg.AssetCheckResult]:

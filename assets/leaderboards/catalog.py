@@ -26,8 +26,7 @@ from assets.leaderboards.sql_file import (
     first_line,
     read_sql_file,
 )
-from assets.tables.contracts import PUBLISHED
-from assets.tables.database import publications_table
+from assets.tables.contracts import PUBLICATIONS, PUBLISHED
 
 FOLDERS = ("tables", "rankings", "leaderboards", "views")
 PUBLISHED_PREFIX = "published_"
@@ -66,7 +65,7 @@ class SqlTable:
 def published_columns() -> dict[str, tuple[str, ...]]:
     """The `published_<table>` views that a build starts from, with their columns."""
     tables = {name: tuple(schema.names) for name, schema in PUBLISHED.items()}
-    tables["publications"] = tuple(publications_table([]).schema.names)
+    tables["publications"] = tuple(PUBLICATIONS.names)
     return {f"{PUBLISHED_PREFIX}{name}": columns for name, columns in tables.items()}
 
 

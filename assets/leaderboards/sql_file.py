@@ -129,7 +129,7 @@ def read_sql_file(path: str, folder: str, text: str) -> SqlFile:
     """
     stem = path.rpartition("/")[2].removesuffix(".sql")
     entries = _entries(path, text)
-    if not entries or entries[0].subject is not None:
+    if not entries or entries[0].subject is not None or entries[0].label in _WITHOUT_SUBJECT:
         raise SqlContractError(
             path, 1, f"the header is missing; start with `-- {stem}: what a row is`"
         )

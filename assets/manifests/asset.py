@@ -43,6 +43,7 @@ class WarehouseProvider(Protocol):
 
 
 @dg.asset(
+    name="staged_manifests",
     group_name="manifests",
     kinds={"python", "parquet"},
     owners=["team:index"],

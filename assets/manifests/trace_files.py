@@ -17,13 +17,7 @@ from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.runs import Environment, environment_of, run_of
 from assets.manifests.workloads import Case, case_of
-from assets.traces.documents import (
-    Evaluation,
-    InputDescriptor,
-    Trace,
-    TraceEnvironment,
-    Workload,
-)
+from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
 from assets.traces.layout import author_of, kind_of, root_of
 from assets.traces.lines import RawDocument
 from assets.traces.snapshot import DatasetFile
@@ -217,8 +211,7 @@ class TraceReader:
             outcome.newest_trace_at = run.observed_at
 
     def _case(self, workload: Workload, operation: Operation) -> Case:
-        # One uuid may be used again with other axes or inputs, so the whole entry is the key.
-        key = (operation.name, *_content(workload))
+        key = (operation.name, *workload.parts())
         case = self._cases.get(key)
         if case is None:
             case = case_of(workload, operation)
@@ -264,26 +257,6 @@ def reject_nul(trace: Trace) -> None:
             raise RejectionError(
                 Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
             )
-
-
-def _content(workload: Workload) -> tuple[object, ...]:
-    """All of a workload entry that a case is made from, as something that can be looked up."""
-    tolerance = workload.tolerance
-    return (
-        workload.uuid,
-        *workload.axes.items(),
-        *(
-            (name, *_descriptor_content(descriptor))
-            for name, descriptor in (workload.inputs or {}).items()
-        ),
-        (tolerance.max_atol, tolerance.max_rtol) if tolerance else None,
-    )
-
-
-def _descriptor_content(descriptor: InputDescriptor) -> tuple[object, ...]:
-    # 1 is not true, and an explicit null is not an absent value.
-    value, is_given = descriptor.value, "value" in descriptor.model_fields_set
-    return descriptor.type, is_given, type(value), value, descriptor.path, descriptor.tensor_key
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:

@@ -24,7 +24,7 @@ class WarehouseProvider(Protocol):
     group_name="tables",
     kinds={"parquet"},
     owners=["team:index"],
-    deps=["manifests"],
+    deps=["staged_manifests"],
     pool="warehouse",
 )
 def publication(

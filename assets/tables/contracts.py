@@ -42,6 +42,19 @@ PUBLISHED: dict[str, pa.Schema] = {
 }
 """Every table, with the columns of the view that the database is made from."""
 
+PUBLICATIONS = pa.schema(
+    [
+        ("publication_id", pa.string()),
+        ("published_at", pa.timestamp("us")),
+        ("kind", pa.string()),
+        ("dataset", pa.string()),
+        ("revision", pa.string()),
+        ("new_runs", pa.int64()),
+        ("new_rows", pa.int64()),
+    ]
+)
+"""The publication records as rows; made when a database is built, no Parquet table."""
+
 
 def check_file(table: str, path: Path) -> None:
     """Compare a published file with the contract of its table.

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from assets.tables.contracts import PUBLISHED
+from assets.tables.contracts import PUBLICATIONS, PUBLISHED
 from assets.tables.errors import WarehouseError
 from assets.tables.warehouse import Publication, Warehouse, flush_to_disk
 
@@ -121,11 +121,30 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
 _WITH_TIME = "*, try_strptime(split_part(publication_id, '-', 2), '%Y%m%dT%H%M%SZ') as published_at"
 
 
+def published_rows(
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str
+) -> duckdb.DuckDBPyRelation:
+    """All rows of a table with the columns of `PUBLISHED`, wherever they lie."""
+    own = connection.read_parquet(warehouse.own_files(table), hive_partitioning=True)
+    rows = own.project(_WITH_TIME)
+    if compacted := warehouse.compacted_files(table):
+        rows = rows.union(connection.read_parquet(compacted, hive_partitioning=False))
+    if warehouse.until is not None:
+        rows = rows.filter(f"publication_id <= '{warehouse.until}'")
+    return rows
+
+
+def create_published_view(
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str
+) -> None:
+    """Make all rows of a table visible as `published_<table>`."""
+    published_rows(connection, warehouse, table).create_view(f"published_{table}")
+
+
 def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
     connection.execute("use memory")
     for table in PUBLISHED:
-        rows = connection.read_parquet(warehouse.files(table), hive_partitioning=True)
-        rows.project(_WITH_TIME).create_view(f"published_{table}")
+        create_published_view(connection, warehouse, table)
     connection.from_arrow(publications_table(warehouse.publications())).create(
         "published_publications"
     )
@@ -135,26 +154,16 @@ def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) 
 
 def publications_table(publications: list[Publication]) -> pa.Table:
     """The publication records as rows."""
-    return pa.table(
+    rows = [
         {
-            "publication_id": [record.publication_id for record in publications],
-            "published_at": pa.array(
-                [record.published_at.replace(tzinfo=None) for record in publications],
-                pa.timestamp("us"),
-            ),
-            "kind": [record.kind for record in publications],
-            "dataset": pa.array([record.dataset for record in publications], pa.string()),
-            "revision": pa.array([record.revision for record in publications], pa.string()),
-            "new_runs": pa.array(
-                [
-                    record.tables["runs"].rows if "runs" in record.tables else 0
-                    for record in publications
-                ],
-                pa.int64(),
-            ),
-            "new_rows": pa.array(
-                [sum(file.rows for file in record.tables.values()) for record in publications],
-                pa.int64(),
-            ),
+            "publication_id": record.publication_id,
+            "published_at": record.published_at.replace(tzinfo=None),
+            "kind": record.kind,
+            "dataset": record.dataset,
+            "revision": record.revision,
+            "new_runs": record.tables["runs"].rows if "runs" in record.tables else 0,
+            "new_rows": sum(file.rows for file in record.tables.values()),
         }
-    )
+        for record in publications
+    ]
+    return pa.Table.from_pylist(rows, schema=PUBLICATIONS)

@@ -9,6 +9,7 @@ import duckdb
 from assets.manifests.normalize import FileState, Known
 from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.trace_files import References
+from assets.tables.database import create_published_view
 from assets.tables.warehouse import Warehouse
 
 
@@ -19,10 +20,10 @@ def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -
     it: a solution that is known only from a later revision gets the identity of this one.
     """
     with warehouse.connect() as connection:
+        create_published_view(connection, warehouse, "source_files")
         files = connection.sql(
             _query("known_files"),
             params={
-                "source_files": warehouse.files("source_files"),
                 "dataset": dataset,
                 "parser_version": PARSER_VERSION,
             },

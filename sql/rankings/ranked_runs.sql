@@ -10,6 +10,9 @@
 --     comes first, then the newer, then the smaller digest
 -- column tied_with_previous: whether the run shares its rank with the one before it in the list
 -- column policy_version: version of the ranking rules
+-- note: Runs are taken by value, then by digest. A run joins the last rank only if it ties with
+--     every run that has it; two runs tie when their values are equal and, outside source-native
+--     groups, also when their uncertainty intervals overlap.
 -- assert positive_rank: rank >= 1
 -- assert rank_in_group: rank <= display_order and display_order <= group_size
 with eligible as (
@@ -17,6 +20,8 @@ with eligible as (
         runs.run_digest,
         runs.comparison_key,
         runs.primary_value,
+        case when not runs.source_native then runs.uncertainty_low_ns end as low,
+        case when not runs.source_native then runs.uncertainty_high_ns end as high,
         runs.evidence_level,
         runs.observed_at
     from runs
@@ -24,11 +29,139 @@ with eligible as (
     where run_eligibility.eligible
 ),
 
-ranked as (
+-- A run that does not tie with the one before it begins a rank, whatever came earlier.
+taken as (
     select
         *,
-        dense_rank() over (partition by comparison_key order by primary_value) as rank
+        row_number() over by_value as position,
+        coalesce(primary_value = lag(primary_value) over by_value, false) as equals_previous,
+        coalesce(
+            low <= lag(high) over by_value and high >= lag(low) over by_value, false
+        ) as overlaps_previous
     from eligible
+    window by_value as (partition by comparison_key order by primary_value, run_digest)
+),
+
+-- Where an interval ties two runs, "with every run of the rank" needs a walk through the group.
+walked_groups as (
+    select distinct comparison_key
+    from taken
+    where overlaps_previous and not equals_previous
+),
+
+stretches as (
+    select
+        taken.*,
+        sum((not taken.equals_previous and not taken.overlaps_previous)::integer) over (
+            partition by taken.comparison_key
+            order by taken.position
+            rows unbounded preceding
+        ) as stretch
+    from taken
+    semi join walked_groups using (comparison_key)
+),
+
+-- The state of the walk is of constant size: of the current rank, the highest low and the lowest
+-- high of the members below the current value (`under`; the next run must overlap them) and of
+-- those at the current value (`level`; an equal value ties with them anyway). A run without
+-- interval has low infinity and high -infinity, so that nothing overlaps it.
+steps as (
+    select
+        comparison_key,
+        stretch,
+        list(
+            {
+                'value': primary_value::double,
+                'under_low': '-infinity'::double,
+                'under_high': 'infinity'::double,
+                'level_low': coalesce(low::double, 'infinity'::double),
+                'level_high': coalesce(high::double, '-infinity'::double),
+                'starts': [position]
+            }
+            order by position
+        ) as members
+    from stretches
+    group by comparison_key, stretch
+),
+
+walks as (
+    select
+        comparison_key,
+        list_reduce(
+            members,
+            lambda state, run: case
+                when
+                    run.level_low <= state.under_high
+                    and run.level_high >= state.under_low
+                    and (
+                        run.value = state.value
+                        or (
+                            run.level_low <= state.level_high
+                            and run.level_high >= state.level_low
+                        )
+                    )
+                    then {
+                        'value': run.value,
+                        'under_low': case
+                            when run.value = state.value then state.under_low
+                            else greatest(state.under_low, state.level_low)
+                        end,
+                        'under_high': case
+                            when run.value = state.value then state.under_high
+                            else least(state.under_high, state.level_high)
+                        end,
+                        'level_low': case
+                            when run.value = state.value
+                                then greatest(state.level_low, run.level_low)
+                            else run.level_low
+                        end,
+                        'level_high': case
+                            when run.value = state.value
+                                then least(state.level_high, run.level_high)
+                            else run.level_high
+                        end,
+                        'starts': state.starts
+                    }
+                else {
+                    'value': run.value,
+                    'under_low': run.under_low,
+                    'under_high': run.under_high,
+                    'level_low': run.level_low,
+                    'level_high': run.level_high,
+                    'starts': list_concat(state.starts, run.starts)
+                }
+            end
+        ) as final_state
+    from steps
+),
+
+walked_starts as (
+    select
+        comparison_key,
+        unnest(final_state.starts) as position,
+        true as starts
+    from walks
+),
+
+ranked as (
+    select
+        taken.*,
+        sum(
+            case
+                when walked_groups.comparison_key is null then not taken.equals_previous
+                else coalesce(walked_starts.starts, false)
+            end::integer
+        ) over (
+            partition by taken.comparison_key
+            order by taken.position
+            rows unbounded preceding
+        )::bigint as rank
+    from taken
+    left join walked_groups using (comparison_key)
+    left join walked_starts
+        on
+            walked_starts.comparison_key = taken.comparison_key
+            and walked_starts.position = taken.position
 ),
 
 ordered as (
@@ -39,9 +172,12 @@ ordered as (
             partition by comparison_key
             order by
                 rank,
-                list_position(
-                    ['replicated', 'verified', 'reproducible', 'reported'], evidence_level
-                ),
+                case evidence_level
+                    when 'replicated' then 1
+                    when 'verified' then 2
+                    when 'reproducible' then 3
+                    else 4
+                end,
                 observed_at desc,
                 run_digest
         ) as display_order

@@ -5,38 +5,62 @@
 -- column run_digest: the run that took the record
 -- column previous_run_digest: the run that held it before; null for the first of a group
 -- column primary_value: the new record, in ns
--- column previous_value: the record before it, in ns
+-- column previous_value: the record before it, in ns; null for the first of a group
 -- column at: time at which the run was observed (UTC)
--- column cause: why the event is there: new_run
+-- column cause: why history has this event: new_run; late_import, where a run of the group that was
+--     observed later had arrived before; retraction or supersession, where only the withdrawal of
+--     a run that was as fast makes this one a record
 -- column policy_version: version of the ranking rules
+-- note: Events are worked out anew from all eligible runs, in the order in which they were
+--     observed, so that a late import and a correction leave nothing stale. A run arrives with
+--     its dataset revision; where that has no time, with its publication.
 -- assert strictly_faster: previous_value is null or primary_value < previous_value
-with eligible as (
+with candidates as (
     select
         runs.run_digest,
         runs.comparison_key,
         runs.primary_value,
-        runs.observed_at
+        runs.observed_at,
+        coalesce(dataset_revisions.revision_at, runs.published_at) as arrived_at,
+        run_eligibility.eligible,
+        list_contains(run_eligibility.reasons, 'RETRACTED') as retracted
     from runs
     inner join run_eligibility using (run_digest)
-    where run_eligibility.eligible
+    left join dataset_revisions
+        on
+            dataset_revisions.dataset = runs.dataset
+            and dataset_revisions.revision = runs.revision
+    where runs.status = 'passed' and runs.primary_value is not null
 ),
 
--- The best value before each run: only a strictly lower one is a record.
+-- What had been best before each run: only a strictly lower value is a record.
 compared as (
     select
         *,
-        min(primary_value) over (
+        min(primary_value) filter (where eligible) over earlier as best_before,
+        min(primary_value) filter (where not eligible and retracted) over earlier
+            as best_retracted_before,
+        min(primary_value) filter (where not eligible and not retracted) over earlier
+            as best_superseded_before,
+        min(arrived_at) filter (where eligible) over later as later_arrived_at
+    from candidates
+    window
+        earlier as (
             partition by comparison_key
             order by observed_at, run_digest
             rows between unbounded preceding and 1 preceding
-        ) as best_before
-    from eligible
+        ),
+        later as (
+            partition by comparison_key
+            order by observed_at, run_digest
+            rows between 1 following and unbounded following
+        )
 ),
 
 taken as (
     select *
     from compared
-    where best_before is null or primary_value < best_before
+    where eligible and (best_before is null or primary_value < best_before)
 )
 
 select
@@ -47,6 +71,11 @@ select
     primary_value,
     best_before as previous_value,
     observed_at as at,
-    'new_run' as cause,
+    case
+        when best_retracted_before <= primary_value then 'retraction'
+        when best_superseded_before <= primary_value then 'supersession'
+        when later_arrived_at < arrived_at then 'late_import'
+        else 'new_run'
+    end as cause,
     'ranking-v1' as policy_version
 from taken

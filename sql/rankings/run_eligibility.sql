@@ -5,16 +5,47 @@
 -- column eligible: whether the run is ranked
 -- column reasons: codes that keep it from being ranked, in this order: STATUS_<status>, RETRACTED,
 --     SUPERSEDED, MISSING_PRIMARY_METRIC; empty for an eligible run
+-- note: A run is retracted or superseded by a correction of itself or of its implementation, and
+--     superseded when its solution file has other content at a newer revision of the dataset.
+--     Attestations change nothing here. What is not published is in no table at all.
 -- assert eligible_without_reasons: eligible = (len(reasons) = 0)
-with corrected as (
+with withdrawals as (
     select
         target_kind,
         target_digest,
-        bool_or(action = 'retract') as retracted,
-        bool_or(action = 'supersede') as superseded
+        action = 'retract' as retracts,
+        action = 'supersede' as supersedes
     from corrections
     where action in ('retract', 'supersede')
-    group by all
+
+    union all
+
+    select
+        'implementation' as target_kind,
+        implementation_digest as target_digest,
+        false as retracts,
+        true as supersedes
+    from superseded_implementations
+),
+
+withdrawn_runs as (
+    select
+        target_digest as run_digest,
+        bool_or(retracts) as retracted,
+        bool_or(supersedes) as superseded
+    from withdrawals
+    where target_kind = 'run'
+    group by target_digest
+),
+
+withdrawn_implementations as (
+    select
+        target_digest as implementation_digest,
+        bool_or(retracts) as retracted,
+        bool_or(supersedes) as superseded
+    from withdrawals
+    where target_kind = 'implementation'
+    group by target_digest
 ),
 
 judged as (
@@ -22,17 +53,13 @@ judged as (
         runs.run_digest,
         runs.status,
         runs.primary_value,
-        coalesce(by_run.retracted, false) or coalesce(by_implementation.retracted, false)
-            as retracted,
-        coalesce(by_run.superseded, false) or coalesce(by_implementation.superseded, false)
-            as superseded
+        coalesce(withdrawn_runs.retracted, false)
+        or coalesce(withdrawn_implementations.retracted, false) as retracted,
+        coalesce(withdrawn_runs.superseded, false)
+        or coalesce(withdrawn_implementations.superseded, false) as superseded
     from runs
-    left join corrected as by_run
-        on by_run.target_kind = 'run' and by_run.target_digest = runs.run_digest
-    left join corrected as by_implementation
-        on
-            by_implementation.target_kind = 'implementation'
-            and by_implementation.target_digest = runs.implementation_digest
+    left join withdrawn_runs using (run_digest)
+    left join withdrawn_implementations using (implementation_digest)
 ),
 
 explained as (

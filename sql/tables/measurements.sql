@@ -13,6 +13,12 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+with hidden as (
+    select published_runs.run_digest
+    from published_runs
+    semi join identity_aliases using (implementation_digest)
+)
+
 select
     run_digest,
     metric,
@@ -28,3 +34,4 @@ select
     publication_id,
     published_at
 from published_measurements
+anti join hidden using (run_digest)

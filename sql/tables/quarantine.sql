@@ -15,20 +15,68 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+-- column first_seen: time of the oldest revision with the file in this state (UTC); of the
+--     publication where the revision has no time
+-- column last_seen: the same of the newest revision
+-- note: An item stands as long as its file, what the file refers to and the reading rules are as
+--     they were when it was found, at the newest revision of the dataset. A corrected file, a
+--     corrected definition and a removed file clear it.
+-- assert seen_in_order: first_seen <= last_seen
+with seen as (
+    select
+        files.dataset,
+        files.path,
+        files.file_digest,
+        files.inputs_digest,
+        min(coalesce(dataset_revisions.revision_at, files.published_at)) as first_seen,
+        max(coalesce(dataset_revisions.revision_at, files.published_at)) as last_seen
+    from published_source_files as files
+    inner join dataset_revisions
+        on
+            dataset_revisions.dataset = files.dataset
+            and dataset_revisions.revision = files.revision
+    group by files.dataset, files.path, files.file_digest, files.inputs_digest
+),
+
+-- A file that could not be read at all has no digest; being listed clears it.
+standing as (
+    select items.*
+    from published_quarantine as items
+    left join file_states
+        on file_states.dataset = items.dataset and file_states.path = items.path
+    where
+        case
+            when file_states.path is null then items.file_digest is null
+            else
+                not file_states.removed
+                and file_states.file_digest is not distinct from items.file_digest
+                and file_states.inputs_digest is not distinct from items.inputs_digest
+                and file_states.parser_version = items.parser_version
+        end
+)
+
 select
-    reason,
-    severity,
-    kind,
-    json_path,
-    message,
-    excerpt,
-    file_digest,
-    inputs_digest,
-    dataset,
-    revision,
-    path,
-    line,
-    parser_version,
-    publication_id,
-    published_at
-from published_quarantine
+    standing.reason,
+    standing.severity,
+    standing.kind,
+    standing.json_path,
+    standing.message,
+    standing.excerpt,
+    standing.file_digest,
+    standing.inputs_digest,
+    standing.dataset,
+    standing.revision,
+    standing.path,
+    standing.line,
+    standing.parser_version,
+    standing.publication_id,
+    standing.published_at,
+    coalesce(seen.first_seen, standing.published_at) as first_seen,
+    coalesce(seen.last_seen, standing.published_at) as last_seen
+from standing
+left join seen
+    on
+        seen.dataset = standing.dataset
+        and seen.path = standing.path
+        and seen.file_digest is not distinct from standing.file_digest
+        and seen.inputs_digest is not distinct from standing.inputs_digest

@@ -29,6 +29,7 @@
 -- column workload_uuid: identifier of the workload as upstream writes it
 -- column input_fingerprint: digest of every input descriptor, tensor files included, which workload identity ignores
 -- column reference_digest: digest of the reference source, which operation identity ignores
+-- column strict_group: digest of workload, protocol, environment, inputs and reference
 -- column latency_ms: latency as upstream writes it, in ms
 -- column reference_latency_ms: latency of the reference as upstream writes it, in ms
 -- column speedup_factor: reference latency over latency as upstream writes it
@@ -78,6 +79,18 @@ select
     workload_uuid,
     input_fingerprint,
     reference_digest,
+    -- Stricter than the comparison key, which ignores tensor files and the reference; and without
+    -- the metric, so that a run that failed belongs to the group in which it was tried.
+    md5(
+        concat_ws(
+            ' ',
+            workload_digest,
+            protocol_digest,
+            environment_digest,
+            coalesce(input_fingerprint, 'unknown'),
+            coalesce(reference_digest, 'unknown')
+        )
+    ) as strict_group,
     latency_ms,
     reference_latency_ms,
     speedup_factor,
@@ -98,3 +111,4 @@ select
     publication_id,
     published_at
 from published_runs
+anti join identity_aliases using (implementation_digest)

@@ -68,3 +68,4 @@ select
     publication_id,
     published_at
 from published_implementations
+anti join identity_aliases using (implementation_digest)

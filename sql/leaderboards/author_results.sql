@@ -1,0 +1,59 @@
+-- author_results: one row per author and strict group that the author tried
+-- formula: authors-v1
+-- key: strict_group, author
+-- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column author: author directory
+-- column gpu_product: device
+-- column family: operation family
+-- column operation_digest: operation of the group
+-- column workload_digest: workload of the group
+-- column runs_attempted: runs that were measured; a skipped solution is none
+-- column runs_passed: runs that passed
+-- column runs_skipped: runs that the harness skipped after earlier failures
+-- column best_ns: lowest latency of the author's eligible runs, in ns; null for none
+-- column group_best_ns: lowest latency of anyone's eligible runs in the group, in ns
+-- column baseline_ns: lowest latency of the baseline's eligible runs in the group, in ns
+-- column speedup: baseline_ns divided by best_ns; null where either is missing
+-- assert best_of_group: best_ns is null or best_ns >= group_best_ns
+with tried as (
+    select
+        runs.strict_group,
+        runs.author_directory as author,
+        any_value(runs.environment_digest) as environment_digest,
+        any_value(runs.operation_digest) as operation_digest,
+        any_value(runs.workload_digest) as workload_digest,
+        count(*) filter (where not runs.not_measured) as runs_attempted,
+        count(*) filter (where runs.status = 'passed') as runs_passed,
+        count(*) filter (where runs.not_measured) as runs_skipped,
+        min(runs.primary_value) filter (where run_eligibility.eligible) as best_ns
+    from runs
+    inner join run_eligibility using (run_digest)
+    group by runs.strict_group, runs.author_directory
+),
+
+compared as (
+    select
+        *,
+        min(best_ns) over (partition by strict_group) as group_best_ns,
+        min(best_ns) filter (where author = 'baseline') over (partition by strict_group)
+            as baseline_ns
+    from tried
+)
+
+select
+    compared.strict_group,
+    compared.author,
+    environments.gpu_product,
+    operations.family,
+    compared.operation_digest,
+    compared.workload_digest,
+    compared.runs_attempted,
+    compared.runs_passed,
+    compared.runs_skipped,
+    compared.best_ns,
+    compared.group_best_ns,
+    compared.baseline_ns,
+    compared.baseline_ns / compared.best_ns as speedup
+from compared
+inner join environments using (environment_digest)
+inner join operations using (operation_digest)

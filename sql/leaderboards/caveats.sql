@@ -1,0 +1,199 @@
+-- caveats: one row per run and caveat
+-- formula: caveats-v1
+-- key: run_digest, code
+-- column run_digest: the run
+-- column code: the caveat, explained in caveat_codes
+-- column value: what was found, see caveat_codes; null where there is no number
+-- column threshold: what it is compared with; null where there is no number
+-- note: A caveat changes no rank. It says what to know before a number is used.
+with passed as (
+    select
+        run_digest,
+        workload_digest,
+        environment_digest,
+        implementation_digest,
+        strict_group,
+        source,
+        primary_value,
+        reference_latency_ms,
+        max_relative_error,
+        -- Upstream's timer, by the day it changed.
+        observed_at >= timestamp '2026-02-24 00:00:00' as is_new_timer
+    from runs
+    where status = 'passed'
+),
+
+mixed_inputs as (
+    select
+        runs.run_digest,
+        'MIXED_INPUTS' as code,
+        len(workloads.input_fingerprints)::double as value,
+        1::double as threshold
+    from runs
+    inner join workloads using (workload_digest)
+    where len(workloads.input_fingerprints) > 1
+),
+
+groups_of_passed as (
+    select
+        strict_group,
+        count(*) filter (where is_new_timer and source = 'flashinfer-bench') as new_timer_runs,
+        count(*) filter (where not is_new_timer and source = 'flashinfer-bench')
+            as old_timer_runs,
+        median(reference_latency_ms) as typical_reference_ms
+    from passed
+    group by strict_group
+    having count(*) > 1
+),
+
+timer_era as (
+    select
+        passed.run_digest,
+        'TIMER_ERA' as code,
+        case
+            when passed.is_new_timer then groups_of_passed.old_timer_runs
+            else groups_of_passed.new_timer_runs
+        end::double as value,
+        0::double as threshold
+    from passed
+    inner join groups_of_passed using (strict_group)
+    where
+        groups_of_passed.new_timer_runs > 0
+        and groups_of_passed.old_timer_runs > 0
+        and passed.source = 'flashinfer-bench'
+),
+
+reference_ratios as (
+    select
+        passed.run_digest,
+        greatest(
+            passed.reference_latency_ms / groups_of_passed.typical_reference_ms,
+            groups_of_passed.typical_reference_ms / passed.reference_latency_ms
+        ) as ratio
+    from passed
+    inner join groups_of_passed using (strict_group)
+    where passed.reference_latency_ms > 0 and groups_of_passed.typical_reference_ms > 0
+),
+
+reference_disagrees as (
+    select
+        run_digest,
+        'REFERENCE_DISAGREES' as code,
+        ratio as value,
+        1.5::double as threshold
+    from reference_ratios
+    where ratio > 1.5
+),
+
+repeats as (
+    select
+        strict_group,
+        implementation_digest,
+        max(primary_value) / min(primary_value) as spread
+    from passed
+    group by strict_group, implementation_digest
+    having count(*) > 1
+),
+
+repeated_measurement as (
+    select
+        passed.run_digest,
+        'REPEATED_MEASUREMENT' as code,
+        repeats.spread as value,
+        1::double as threshold
+    from passed
+    inner join repeats using (strict_group, implementation_digest)
+),
+
+loose_tolerance as (
+    select
+        run_digest,
+        'LOOSE_TOLERANCE' as code,
+        max_relative_error as value,
+        1e-2::double as threshold
+    from passed
+    where max_relative_error > 1e-2
+),
+
+not_measured as (
+    select
+        run_digest,
+        'NOT_MEASURED' as code,
+        null::double as value,
+        null::double as threshold
+    from runs
+    where not_measured
+),
+
+source_of_other_definition as (
+    select
+        runs.run_digest,
+        'SOURCE_OF_OTHER_DEFINITION' as code,
+        null::double as value,
+        null::double as threshold
+    from runs
+    inner join implementations using (implementation_digest)
+    where implementations.operation_digest <> runs.operation_digest
+),
+
+floors as (
+    select
+        workload_sizes.workload_digest,
+        environments.environment_digest,
+        -- Bytes divided by 10^9 bytes a second are nanoseconds.
+        (workload_sizes.moved_bytes - gpu_limits.cache_bytes) / gpu_limits.memory_bandwidth_gb_s
+            as floor_ns
+    from workload_sizes
+    cross join environments
+    inner join gpu_limits using (gpu_product)
+    where workload_sizes.moved_bytes > gpu_limits.cache_bytes
+),
+
+impossible_speed as (
+    select
+        passed.run_digest,
+        'IMPOSSIBLE_SPEED' as code,
+        passed.primary_value::double as value,
+        floors.floor_ns as threshold
+    from passed
+    inner join floors using (workload_digest, environment_digest)
+    where passed.primary_value < floors.floor_ns
+),
+
+unknown_architecture as (
+    select
+        runs.run_digest,
+        'UNKNOWN_ARCHITECTURE' as code,
+        null::double as value,
+        null::double as threshold
+    from runs
+    inner join environments using (environment_digest)
+    where coalesce(environments.gpu_architecture, 'unknown') = 'unknown'
+),
+
+all_caveats as (
+    select * from mixed_inputs
+    union all
+    select * from timer_era
+    union all
+    select * from reference_disagrees
+    union all
+    select * from repeated_measurement
+    union all
+    select * from loose_tolerance
+    union all
+    select * from not_measured
+    union all
+    select * from source_of_other_definition
+    union all
+    select * from impossible_speed
+    union all
+    select * from unknown_architecture
+)
+
+select
+    run_digest,
+    code,
+    value,
+    threshold
+from all_caveats

@@ -1,0 +1,82 @@
+-- coverage: one row per operation and GPU, also where nothing was tried
+-- formula: coverage-v1
+-- key: operation_digest, gpu_product
+-- column operation_digest: the operation
+-- column operation: name of the operation
+-- column family: operation family
+-- column gpu_product: device; every one that any run was made on
+-- column workloads: workloads of the operation
+-- column workloads_tried: of them, those with a run that was measured
+-- column workloads_passed: of them, those with an eligible run
+-- column workloads_untested: workloads without any measured run
+-- column implementations: implementations of the operation
+-- column implementations_tried: of them, those with a run that was measured
+-- column implementations_passed: of them, those with an eligible run
+-- column has_baseline: whether a run of the baseline is eligible
+-- column share_tried: workloads tried per workload, 0 to 1; null without workloads
+-- column formula_version: version of this formula
+-- assert funnel: workloads_passed <= workloads_tried and workloads_tried <= workloads
+with devices as (
+    select distinct environments.gpu_product
+    from environments
+    semi join runs using (environment_digest)
+),
+
+known_workloads as (
+    select
+        operation_digest,
+        count(*) as workloads
+    from workloads
+    group by operation_digest
+),
+
+known_implementations as (
+    select
+        operation_digest,
+        count(*) as implementations
+    from implementations
+    group by operation_digest
+),
+
+tried as (
+    select
+        runs.operation_digest,
+        environments.gpu_product,
+        count(distinct runs.workload_digest) as workloads_tried,
+        count(distinct runs.workload_digest) filter (where run_eligibility.eligible)
+            as workloads_passed,
+        count(distinct runs.implementation_digest) as implementations_tried,
+        count(distinct runs.implementation_digest) filter (where run_eligibility.eligible)
+            as implementations_passed,
+        bool_or(run_eligibility.eligible and runs.author_directory = 'baseline') as has_baseline
+    from runs
+    inner join run_eligibility using (run_digest)
+    inner join environments using (environment_digest)
+    where not runs.not_measured
+    group by runs.operation_digest, environments.gpu_product
+)
+
+select
+    operations.operation_digest,
+    operations.name as operation,
+    operations.family,
+    devices.gpu_product,
+    coalesce(known_workloads.workloads, 0) as workloads,
+    coalesce(tried.workloads_tried, 0) as workloads_tried,
+    coalesce(tried.workloads_passed, 0) as workloads_passed,
+    coalesce(known_workloads.workloads, 0) - coalesce(tried.workloads_tried, 0)
+        as workloads_untested,
+    coalesce(known_implementations.implementations, 0) as implementations,
+    coalesce(tried.implementations_tried, 0) as implementations_tried,
+    coalesce(tried.implementations_passed, 0) as implementations_passed,
+    coalesce(tried.has_baseline, false) as has_baseline,
+    coalesce(tried.workloads_tried, 0) / nullif(known_workloads.workloads, 0) as share_tried,
+    'coverage-v1' as formula_version
+from operations
+cross join devices
+left join known_workloads using (operation_digest)
+left join known_implementations using (operation_digest)
+left join tried
+    on
+        tried.operation_digest = operations.operation_digest
+        and tried.gpu_product = devices.gpu_product

@@ -1,0 +1,59 @@
+-- fast_p_curves: one row per author, GPU, operation family (or all) and threshold p
+-- formula: fast-p-v1
+-- key: gpu_product, family, author, p
+-- column gpu_product: device
+-- column family: operation family; `all` for the rows over all of them
+-- column author: author directory
+-- column p: threshold of the speed-up over the baseline
+-- column fast_p: share of the groups in which the author is at least p times as fast as the
+--     baseline, 0 to 1; a group that the author failed counts as 0
+-- column groups_compared: the denominator: groups that the author tried and the baseline passed
+-- column groups_of_baseline: groups that the baseline passed, tried by the author or not
+-- column coverage: groups compared per group of the baseline, 0 to 1
+-- column formula_version: version of this formula
+-- assert share: fast_p between 0 and 1 and coverage between 0 and 1
+with thresholds as (
+    select unnest([0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0])::double as p
+),
+
+against_baseline as (
+    select *
+    from author_results
+    where baseline_ns is not null
+),
+
+available as (
+    select
+        gpu_product,
+        case when grouping(family) = 0 then family else 'all' end as family,
+        count(distinct strict_group) as groups_of_baseline
+    from against_baseline
+    group by grouping sets ((gpu_product, family), (gpu_product))
+),
+
+shares as (
+    select
+        gpu_product,
+        case when grouping(family) = 0 then family else 'all' end as family,
+        author,
+        p,
+        count(*) filter (where speedup >= p) / count(*) as fast_p,
+        count(*) as groups_compared
+    from against_baseline
+    cross join thresholds
+    where runs_attempted > 0
+    group by grouping sets ((gpu_product, family, author, p), (gpu_product, author, p))
+)
+
+select
+    shares.gpu_product,
+    shares.family,
+    shares.author,
+    shares.p,
+    shares.fast_p,
+    shares.groups_compared,
+    available.groups_of_baseline,
+    shares.groups_compared / available.groups_of_baseline as coverage,
+    'fast-p-v1' as formula_version
+from shares
+inner join available using (gpu_product, family)

@@ -1,0 +1,92 @@
+-- leaderboard_solutions: one row per implementation and GPU that it was tried on
+-- formula: solutions-v1
+-- key: implementation_digest, gpu_product
+-- column implementation_digest: the implementation
+-- column solution: name of its first solution file
+-- column author: author directory
+-- column operation_digest: operation that it implements
+-- column operation: name of the operation
+-- column language: language token
+-- column gpu_product: device
+-- column groups_attempted: strict groups with a run that was measured
+-- column groups_passed: strict groups with an eligible run
+-- column wins: strict groups in which its median shares rank 1 of ranking-v2
+-- column runs: runs, skipped ones included
+-- column runs_passed: runs that passed
+-- column groups_with_baseline: groups passed by it in which the baseline passed too
+-- column speedup_over_baseline: geometric mean over those groups of the baseline's best latency
+--     divided by this implementation's median
+-- column slowdown_to_best: geometric mean over the groups passed of this implementation's median
+--     divided by the lowest median of the group; 1 where it is always the fastest
+-- column formula_version: version of this formula
+-- assert wins_passed: wins <= groups_passed
+with tried as (
+    select
+        runs.implementation_digest,
+        environments.gpu_product,
+        count(distinct runs.strict_group) filter (where not runs.not_measured)
+            as groups_attempted,
+        count(*) as runs,
+        count(*) filter (where runs.status = 'passed') as runs_passed
+    from runs
+    inner join environments using (environment_digest)
+    group by runs.implementation_digest, environments.gpu_product
+),
+
+groups_seen as (
+    select
+        strict_group,
+        any_value(gpu_product) as gpu_product,
+        any_value(baseline_ns) as baseline_ns
+    from author_results
+    group by strict_group
+),
+
+placed as (
+    select
+        ranked_implementations.implementation_digest,
+        groups_seen.gpu_product,
+        ranked_implementations.rank,
+        ranked_implementations.median_ns,
+        min(ranked_implementations.median_ns) over (
+            partition by ranked_implementations.strict_group
+        ) as best_median_ns,
+        groups_seen.baseline_ns
+    from ranked_implementations
+    inner join groups_seen using (strict_group)
+),
+
+summed as (
+    select
+        implementation_digest,
+        gpu_product,
+        count(*) as groups_passed,
+        count(*) filter (where rank = 1) as wins,
+        count(baseline_ns) as groups_with_baseline,
+        exp(avg(ln(baseline_ns / median_ns))) as speedup_over_baseline,
+        exp(avg(ln(median_ns / best_median_ns))) as slowdown_to_best
+    from placed
+    group by implementation_digest, gpu_product
+)
+
+select
+    tried.implementation_digest,
+    implementations.solution_name as solution,
+    implementations.author_directory as author,
+    implementations.operation_digest,
+    operations.name as operation,
+    implementations.language,
+    tried.gpu_product,
+    tried.groups_attempted,
+    coalesce(summed.groups_passed, 0) as groups_passed,
+    coalesce(summed.wins, 0) as wins,
+    tried.runs,
+    tried.runs_passed,
+    coalesce(summed.groups_with_baseline, 0) as groups_with_baseline,
+    summed.speedup_over_baseline,
+    summed.slowdown_to_best,
+    'solutions-v1' as formula_version
+from tried
+inner join implementations using (implementation_digest)
+left join operations using (operation_digest)
+left join summed using (implementation_digest, gpu_product)

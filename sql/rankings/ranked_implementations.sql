@@ -1,0 +1,137 @@
+-- ranked_implementations: one row per implementation and strict group, ranked inside the group
+-- formula: ranking-v2
+-- key: strict_group, comparison_key, implementation_digest
+-- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column comparison_key: digest of what must agree for two runs to be comparable by ranking-v1
+-- column implementation_digest: the implementation
+-- column author: author directory of the implementation
+-- column median_ns: median of the latencies of its eligible runs, in ns, rounded half up
+-- column minimum_ns: lowest of them, in ns
+-- column maximum_ns: highest of them, in ns
+-- column repeats: how many eligible runs that are
+-- column excluded: runs of the implementation in this group that are not eligible
+-- column first_observed_at: time of its first eligible run (UTC)
+-- column rank: dense rank inside the strict group, 1 is the fastest
+-- column group_size: implementations in the strict group
+-- column display_order: position in the group's list, from 1
+-- column tied_with_previous: whether it shares its rank with the one before it in the list
+-- column policy_version: version of the ranking rules
+-- note: Implementations are taken by median, minimum, maximum, then digest. One joins the last rank
+--     only if its range of repeats overlaps the range of every member of that rank.
+-- assert positive_rank: rank >= 1
+-- assert ordered_range: minimum_ns <= median_ns and median_ns <= maximum_ns
+-- assert rank_in_group: rank <= display_order and display_order <= group_size
+with repeats as (
+    select
+        runs.strict_group,
+        runs.implementation_digest,
+        max(runs.comparison_key) filter (where run_eligibility.eligible) as comparison_key,
+        min(runs.author_directory) as author,
+        median(runs.primary_value) filter (where run_eligibility.eligible) as exact_median,
+        min(runs.primary_value) filter (where run_eligibility.eligible) as minimum_ns,
+        max(runs.primary_value) filter (where run_eligibility.eligible) as maximum_ns,
+        count(*) filter (where run_eligibility.eligible) as repeats,
+        count(*) filter (where not run_eligibility.eligible) as excluded,
+        min(runs.observed_at) filter (where run_eligibility.eligible) as first_observed_at
+    from runs
+    inner join run_eligibility using (run_digest)
+    group by runs.strict_group, runs.implementation_digest
+    having count(*) filter (where run_eligibility.eligible) > 0
+),
+
+taken as (
+    select
+        *,
+        row_number() over by_median as position,
+        coalesce(minimum_ns <= lag(maximum_ns) over by_median, false) as overlaps_previous
+    from repeats
+    window
+        by_median as (
+            partition by strict_group
+            order by exact_median, minimum_ns, maximum_ns, implementation_digest
+        )
+),
+
+-- One that does not overlap the one before it begins a rank, whatever came earlier.
+stretches as (
+    select
+        *,
+        sum((not overlaps_previous)::integer) over (
+            partition by strict_group
+            order by position
+            rows unbounded preceding
+        ) as stretch
+    from taken
+),
+
+-- By median, a member never lies wholly above the next: it overlaps when the next one's minimum is
+-- at most its maximum. So the walk needs the lowest maximum of the current rank, nothing else.
+walks as (
+    select
+        strict_group,
+        list_reduce(
+            list(
+                { 'minimum': minimum_ns, 'ceiling': maximum_ns, 'starts': [position] }
+                order by position
+            ),
+            lambda state, next: case
+                when next.minimum <= state.ceiling
+                    then {
+                        'minimum': next.minimum,
+                        'ceiling': least(state.ceiling, next.ceiling),
+                        'starts': state.starts
+                    }
+                else {
+                    'minimum': next.minimum,
+                    'ceiling': next.ceiling,
+                    'starts': list_concat(state.starts, next.starts)
+                }
+            end
+        ) as final_state
+    from stretches
+    group by strict_group, stretch
+    having count(*) > 2
+),
+
+walked_starts as (
+    select
+        strict_group,
+        unnest(final_state.starts) as position
+    from walks
+),
+
+ranked as (
+    select
+        taken.*,
+        sum(
+            (not taken.overlaps_previous or walked_starts.position is not null)::integer
+        ) over (
+            partition by taken.strict_group
+            order by taken.position
+            rows unbounded preceding
+        )::bigint as rank
+    from taken
+    left join walked_starts
+        on
+            walked_starts.strict_group = taken.strict_group
+            and walked_starts.position = taken.position
+)
+
+select
+    strict_group,
+    comparison_key,
+    implementation_digest,
+    author,
+    floor(exact_median + 0.5)::bigint as median_ns,
+    minimum_ns,
+    maximum_ns,
+    repeats,
+    excluded,
+    first_observed_at,
+    rank,
+    count(*) over (partition by strict_group) as group_size,
+    position as display_order,
+    coalesce(rank = lag(rank) over (partition by strict_group order by position), false)
+        as tied_with_previous,
+    'ranking-v2' as policy_version
+from ranked

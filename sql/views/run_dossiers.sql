@@ -1,0 +1,227 @@
+-- run_dossiers: one row per run, with everything that its page shows
+-- key: run_digest
+-- column run_digest: digest of the BenchmarkRun manifest
+-- column title: solution and definition, as a heading
+-- column primary_value: primary statistic of the latency, in ns; null without a measurement
+-- column primary_unit: unit of the primary value
+-- column primary_statistic: statistic of the primary value, e.g. mean
+-- column status: outcome: passed, runtime_error, ...
+-- column eligible: whether the run is ranked
+-- column excluded_because: codes that keep it from being ranked
+-- column rank: rank in its comparison group by ranking-v1; null where it is not ranked
+-- column group_size: runs ranked in the comparison group
+-- column record_run_digest: run that holds the record of the comparison group
+-- column record_value: the record of the comparison group, in ns
+-- column slowdown_to_record: primary value divided by the record
+-- column is_record: whether this run holds the record
+-- column implementation_rank: rank of its implementation in its strict group by ranking-v2
+-- column implementation_median_ns: median of the implementation's repeats there, in ns
+-- column implementation_repeats: how many repeats that are
+-- column source_native: whether the group compares what one source measured itself
+-- column observed_at: time of the run (UTC)
+-- column reported_speedup: speed-up over the reference, as the source reports it
+-- column reference_latency_ms: latency of the reference in the same trace, in milliseconds
+-- column evidence_level: reported, reproducible, verified or replicated
+-- column has_raw_evidence: whether a log is kept
+-- column operation: name of the definition
+-- column operation_digest: digest of the OperationSpec manifest
+-- column family: operation family
+-- column solution: name of the solution
+-- column implementation_digest: digest of the ImplementationRevision manifest
+-- column author: author directory
+-- column role: role as we see it: baseline, human or agent
+-- column language: language token
+-- column entry_symbol: function that is called
+-- column project: name of the project
+-- column project_url: where the project lives
+-- column source_revision: dataset revision in the identity of the implementation
+-- column source_digest: digest of the kept main source, see artifacts
+-- column source_file_name: name of the main source file
+-- column license_declared: licence expression that the dataset declares
+-- column license_concluded: licence expression that was concluded, null for none
+-- column workload_digest: digest of the WorkloadCase manifest
+-- column workload_label: bound axes as text
+-- column workload_axes_json: bound axes as JSON
+-- column workload_dtypes: dtypes of the tensors, sorted
+-- column workload_manifest_json: identity body of the workload, with every tensor
+-- column workload_uuid: identifier of the entry at the source
+-- column input_fingerprint: digest of every input descriptor, tensor files included
+-- column comparison_key: digest of what must agree for two runs to be comparable
+-- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column protocol_comparator: how the harness compares outputs
+-- column workload_comparator: how the workload's definition compares outputs
+-- column max_absolute_error: largest absolute error that was found
+-- column max_relative_error: largest relative error that was found
+-- column allowed_absolute_error: largest absolute error that the workload allows, null for unstated
+-- column allowed_relative_error: largest relative error that the workload allows, null for unstated
+-- column measurements: every named value of the run
+-- column protocol_digest: digest of the BenchmarkProtocol manifest
+-- column protocol_title: title of the protocol
+-- column harness: program that measured
+-- column timer: how time was taken
+-- column correctness_reference: what outputs are compared with
+-- column comparability_family: family of protocols that are comparable
+-- column environment_digest: digest of the ExecutionEnvironment manifest
+-- column gpu_product: device
+-- column gpu_architecture: architecture of the device, corrected
+-- column published_architecture: architecture of the device as the manifest states it
+-- column cuda_toolkit: CUDA version
+-- column driver: driver version
+-- column framework: tensor library with its version
+-- column libraries_json: other libraries with versions, as JSON
+-- column log_digest: digest of the log, see artifacts
+-- column log_size_bytes: size of the log in bytes
+-- column caveats: what to know before the number is used, sorted by code
+-- column corrections: retractions, supersessions and attestations of the run or its implementation,
+--     oldest first; attestations never change the evidence level
+-- column source: where the run was reported
+-- column external_id: identifier at the source
+-- column dataset: dataset that the run came from
+-- column revision: dataset revision (40 hex) at which it was first published
+-- column path: file inside the dataset
+-- column line: 1-based line of the file
+-- column publication_id: publication that brought it; its runs.parquet holds the canonical manifest
+-- column published_at: time of that publication (UTC)
+-- note: A view over the tables: always as they are, nothing is stored twice.
+select
+    runs.run_digest,
+    concat_ws(' · ', runs.solution_name, runs.definition_name) as title,
+    runs.primary_value,
+    runs.primary_unit,
+    runs.primary_statistic,
+    runs.status,
+    run_eligibility.eligible,
+    run_eligibility.reasons as excluded_because,
+    ranked_runs.rank,
+    ranked_runs.group_size,
+    records.run_digest as record_run_digest,
+    records.primary_value as record_value,
+    runs.primary_value / records.primary_value as slowdown_to_record,
+    coalesce(records.run_digest = runs.run_digest, false) as is_record,
+    ranked_implementations.rank as implementation_rank,
+    ranked_implementations.median_ns as implementation_median_ns,
+    ranked_implementations.repeats as implementation_repeats,
+    runs.source_native,
+    runs.observed_at,
+    runs.speedup_factor as reported_speedup,
+    runs.reference_latency_ms,
+    runs.evidence_level,
+    runs.has_raw_evidence,
+    runs.definition_name as operation,
+    runs.operation_digest,
+    operations.family,
+    runs.solution_name as solution,
+    runs.implementation_digest,
+    runs.author_directory as author,
+    implementations.actual_role as role,
+    implementations.language,
+    implementations.entry_symbol,
+    projects.name as project,
+    projects.canonical_url as project_url,
+    implementations.source_revision,
+    implementations.source_digest,
+    implementations.source_file_name,
+    implementations.license_declared,
+    implementations.license_concluded,
+    runs.workload_digest,
+    workloads.axes_label as workload_label,
+    workloads.axes_json as workload_axes_json,
+    workloads.dtypes as workload_dtypes,
+    workload_manifests.canonical_json as workload_manifest_json,
+    runs.workload_uuid,
+    runs.input_fingerprint,
+    runs.comparison_key,
+    runs.strict_group,
+    protocol_manifests.canonical_json ->> '$.spec.correctness.comparator' as protocol_comparator,
+    workload_manifests.canonical_json ->> '$.spec.correctness.comparator' as workload_comparator,
+    runs.max_absolute_error,
+    runs.max_relative_error,
+    workloads.max_absolute_error as allowed_absolute_error,
+    workloads.max_relative_error as allowed_relative_error,
+    (
+        select
+            list(
+                {
+                    'metric': measurements.metric,
+                    'statistic': measurements.statistic,
+                    'value': measurements.value,
+                    'unit': measurements.unit,
+                    'sample_count': measurements.sample_count
+                }
+                order by measurements.metric, measurements.statistic
+            )
+        from measurements
+        where measurements.run_digest = runs.run_digest
+    ) as measurements,
+    runs.protocol_digest,
+    protocols.title as protocol_title,
+    protocols.harness,
+    protocols.timer,
+    protocol_manifests.canonical_json ->> '$.spec.correctness.reference' as correctness_reference,
+    protocols.family as comparability_family,
+    runs.environment_digest,
+    environments.gpu_product,
+    environments.gpu_architecture,
+    environments.hardware_architecture as published_architecture,
+    environments.cuda_toolkit,
+    environments.driver,
+    concat_ws(' ', environments.framework_name, environments.framework_version) as framework,
+    environments.libraries_json,
+    runs.log_digest,
+    runs.log_size_bytes,
+    (
+        select
+            list(
+                {
+                    'code': caveats.code,
+                    'explanation': caveat_codes.explanation,
+                    'value': caveats.value,
+                    'threshold': caveats.threshold
+                }
+                order by caveats.code
+            )
+        from caveats
+        inner join caveat_codes using (code)
+        where caveats.run_digest = runs.run_digest
+    ) as caveats,
+    (
+        select
+            list(
+                {
+                    'action': corrections.action,
+                    'target_kind': corrections.target_kind,
+                    'replacement_digest': corrections.replacement_digest,
+                    'author': corrections.author,
+                    'reason': corrections.reason,
+                    'evidence_url': corrections.evidence_url,
+                    'effective_at': corrections.effective_at
+                }
+                order by corrections.effective_at, corrections.correction_id
+            )
+        from corrections
+        where corrections.target_digest in (runs.run_digest, runs.implementation_digest)
+    ) as corrections,
+    runs.source,
+    runs.external_id,
+    runs.dataset,
+    runs.revision,
+    runs.path,
+    runs.line,
+    runs.publication_id,
+    runs.published_at
+from runs
+inner join run_eligibility using (run_digest)
+left join ranked_runs using (run_digest)
+left join records on records.comparison_key = runs.comparison_key
+left join ranked_implementations
+    on
+        ranked_implementations.strict_group = runs.strict_group
+        and ranked_implementations.implementation_digest = runs.implementation_digest
+left join operations on operations.operation_digest = runs.operation_digest
+left join implementations on implementations.implementation_digest = runs.implementation_digest
+left join projects on projects.project_digest = implementations.project_digest
+left join workloads on workloads.workload_digest = runs.workload_digest
+left join protocols on protocols.protocol_digest = runs.protocol_digest
+left join environments on environments.environment_digest = runs.environment_digest
+left join manifests as workload_manifests on workload_manifests.digest = runs.workload_digest
+left join manifests as protocol_manifests on protocol_manifests.digest = runs.protocol_digest
