@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from assets.manifests.normalize import normalize
+from assets.manifests.normalize import normalize, normalize_again
 from assets.tables.compaction import write_generation
 from assets.tables.contracts import STAGED
 from assets.tables.corrections import (
@@ -29,7 +29,7 @@ from assets.tables.corrections import (
 from assets.tables.errors import WarehouseError
 from assets.tables.findings import Fault, Finding
 from assets.tables.integrity import leftovers
-from assets.tables.known import known_of
+from assets.tables.known import known_for, later_snapshots
 from assets.tables.publication import write_tables
 from assets.tables.time_travel import WarehouseAsOf
 from assets.tables.warehouse import (
@@ -47,7 +47,14 @@ REBUILT_BY_BUILD = frozenset({Fault.NO_DATABASE, Fault.OLD_DATABASE, Fault.WRONG
 """Faults that building the database anew repairs."""
 
 _IN_FILES = frozenset(
-    {Fault.NO_RECORD, Fault.MISSING_FILE, Fault.DAMAGED_FILE, Fault.OTHER_SCHEMA, Fault.ROW_COUNT}
+    {
+        Fault.NO_RECORD,
+        Fault.MISSING_PUBLICATION,
+        Fault.MISSING_FILE,
+        Fault.DAMAGED_FILE,
+        Fault.OTHER_SCHEMA,
+        Fault.ROW_COUNT,
+    }
 )
 
 
@@ -240,8 +247,11 @@ def _replay(warehouse: Warehouse, before: Warehouse, record: Publication, stagin
             f"{warehouse.snapshot_file(record.snapshot_id)}: the list of files of this ingestion "
             f"is gone; ingest {record.dataset} at {record.revision} again"
         )
-    known = known_of(before, snapshot.dataset, snapshot.revision_at)
-    normalize(snapshot, warehouse.store, staging, known, processes=1)
+    known = known_for(before, snapshot)
+    outcome = normalize(snapshot, warehouse.store, staging, known)
+    if outcome.moved:
+        later = later_snapshots(before, snapshot)
+        normalize_again(later, warehouse.store, staging, known, outcome.moved)
 
 
 def _remake_generation(warehouse: Warehouse, number: int) -> str:

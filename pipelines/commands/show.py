@@ -1,11 +1,10 @@
 """`kernelindex show`, `compare`, `resolve` and `source`: one thing, two things, the best thing."""
 
+import textwrap
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.padding import Padding
-from rich.text import Text
 
 from assets.answers.comparison import Comparison, GroupComparison, compare
 from assets.answers.dossiers import Dossier, citation, dossier
@@ -33,7 +32,7 @@ from pipelines.commands.output import (
     table,
 )
 
-_LABEL_WIDTH = 24
+_LABEL_WIDTH = 27
 
 
 def show_one(
@@ -74,11 +73,11 @@ def _print_dossier(result: Dossier) -> None:
     for section in result.sections:
         show(f"\n{section.title}", "bold")
         for label, value in section.fields:
-            if len(label) > _LABEL_WIDTH - 2 or "\n" in value:
-                show(f"  {label}")
-                stdout.print(Padding(Text(value), (0, 0, 0, 4)))
-            else:
-                show(f"  {label:<{_LABEL_WIDTH}}{value}")
+            # Words are wrapped; a digest or a path stays whole, so that it can be copied.
+            width = max(stdout.width - _LABEL_WIDTH - 2, 20)
+            lines = textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False)
+            for number, line in enumerate(lines or [value]):
+                show(f"  {label if number == 0 else '':<{_LABEL_WIDTH}}{line}")
     show(f"\nmanifest: kernelindex show {short(result.found.digest)} --manifest")
     show(f"cite:     kernelindex show {short(result.found.digest)} --cite")
 

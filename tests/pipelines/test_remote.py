@@ -50,7 +50,9 @@ def tick(
         instance=instance,
         cursor=cursor,
         definitions=definitions,
-        resources={"warehouse": definitions.resources["warehouse"]} if definitions.resources else None,
+        resources={"warehouse": definitions.resources["warehouse"]}
+        if definitions.resources
+        else None,
     ) as context:
         outcome = definitions.resolve_sensor_def("new_revision")(context)
     assert isinstance(outcome, dg.SensorResult | dg.SkipReason)
