@@ -193,7 +193,8 @@ def measure_queries(warehouse: Warehouse) -> dict[str, float]:
     questions = {
         "top": (
             "select runs.solution_name, ranked_runs.primary_value, ranked_runs.rank"
-            " from ranked_runs inner join runs using (run_digest) where operation_digest = $what and rank <= 3",
+            " from ranked_runs inner join runs using (run_digest)"
+            " where operation_digest = $what and rank <= 3",
             operation,
         ),
         "show": ("from run_dossiers where run_digest = $what", digest),

@@ -6,18 +6,52 @@ or input.
 
 import typer
 
-from pipelines.commands import ingest, server
+from pipelines.commands import (
+    correct,
+    export,
+    ingest,
+    maintain,
+    quarantine,
+    query,
+    server,
+    show,
+    status,
+    top,
+)
+
+ASK = "Ask"
+RUN = "Run"
+KEEP = "Keep in order"
 
 app = typer.Typer(
     name="kernelindex",
     help="A local, trustworthy index of GPU kernel benchmark results.",
+    epilog="Exit codes: 0 fine, 1 the answer is no, 2 wrong usage or input.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("ingest")(ingest.ingest)
-app.command("dev")(server.dev)
+app.command("ingest", rich_help_panel=RUN)(ingest.ingest)
+app.command("dev", rich_help_panel=RUN)(server.dev)
+app.command("status", rich_help_panel=ASK)(status.status)
+app.command("top", rich_help_panel=ASK)(top.top)
+app.command("show", rich_help_panel=ASK)(show.show_one)
+app.command("compare", rich_help_panel=ASK)(show.compare_two)
+app.command("resolve", rich_help_panel=ASK)(show.resolve_best)
+app.command("source", rich_help_panel=ASK)(show.source)
+app.command("query", rich_help_panel=ASK)(query.query)
+app.command("revisions", rich_help_panel=ASK)(status.revisions)
+app.command("export", rich_help_panel=ASK)(export.export)
+app.command("verify-catalog", rich_help_panel=ASK)(export.verify)
+app.command("quarantine", rich_help_panel=KEEP)(quarantine.quarantine)
+app.add_typer(correct.correct, name="correct", rich_help_panel=KEEP)
+app.command("doctor", rich_help_panel=KEEP)(maintain.doctor)
+app.command("compact", rich_help_panel=KEEP)(maintain.compact_publications)
 
 
 def main() -> None:
     """Entry point of the console script."""
     app()
+
+
+if __name__ == "__main__":
+    main()

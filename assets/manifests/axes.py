@@ -8,7 +8,8 @@ skipped, and a division by zero is an error and not an infinity.
 import re
 from collections.abc import Mapping
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([a-z_][a-z0-9_]*)|(//|[-+*/%()]))")
+_TOKEN = re.compile(r"\s*(?:(\d+)|([a-z_][a-z0-9_]*)|(//|[-+*/%()]))", re.ASCII)
+_MAX_LENGTH = 200
 MAX_SAFE_INTEGER = 2**53 - 1
 
 
@@ -20,6 +21,8 @@ def _tokens(expression: str) -> list[str]:
     tokens: list[str] = []
     position = 0
     text = expression.rstrip()
+    if len(text) > _MAX_LENGTH:
+        raise ExpressionError(f"{text[:40]!r}… has more than {_MAX_LENGTH} characters")
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
@@ -121,12 +124,9 @@ def dimension(raw: str | int, constants: Mapping[str, int]) -> str | int:
     """
     if isinstance(raw, int):
         return raw
-    if raw.isascii() and raw.isdigit():
-        value = int(raw)
-        if value > MAX_SAFE_INTEGER:
-            raise ExpressionError(f"{raw} is beyond 2**53")
-        return value
     name = raw.lower()
     if re.fullmatch(r"[a-z][a-z0-9_]*", name):
         return name
+    if raw != raw.strip():
+        raise ExpressionError(f"{raw!r} begins or ends with a blank")
     return evaluate(name, constants, exact_division=True)

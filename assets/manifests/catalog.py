@@ -5,7 +5,9 @@ which implementation a trace measured.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,14 +21,26 @@ from assets.manifests.implementations import (
     implementation_of,
 )
 from assets.manifests.operations import Operation, operation_of
-from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError, Severity
+from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.rejections import rejection_of
-from assets.traces.documents import Definition, Document, Solution
-from assets.traces.layout import author_of
-from assets.traces.lines import Malformed, RawDocument, excerpt, explain, read_documents
+from assets.traces.documents import Definition, Document, OpenDocument, Solution
+from assets.traces.layout import author_of, root_of
+from assets.traces.lines import (
+    NESTED_TOO_DEEPLY,
+    Malformed,
+    RawDocument,
+    cut_again,
+    excerpt,
+    explain,
+    read_documents,
+)
 from assets.traces.snapshot import DatasetFile
 
 _Model = TypeVar("_Model", bound=Document)
+
+# A document that the strict reader takes is nested less deeply than this.
+_MAX_DEPTH = 200
+_NAME = re.compile(rb'"name"\s*:\s*"([^"\\]*)"')
 
 ReadFile = Callable[[DatasetFile], bytes]
 """The raw bytes of a file of the snapshot."""
@@ -72,12 +86,11 @@ class Catalog:
             Reason.UNKNOWN_DEFINITION, f"there is no definition {name!r}", "$.definition"
         )
 
-    def implementation(
-        self, name: str, definition: str, author_directory: str | None
-    ) -> Implementation:
+    def implementation(self, name: str, definition: str, trace_path: str) -> Implementation:
         """The implementation that a trace of a definition measured.
 
-        The same author directory decides between authors who use one name.
+        The place of the trace decides between solutions of one name: first those of the same
+        dataset root, among them those of the same author directory.
 
         Raises:
             RejectionError: where it cannot be told, or is missing.
@@ -86,8 +99,10 @@ class Catalog:
         candidates = [item for item in named if item.definition == definition]
         if not candidates:
             raise self._no_implementation(name, definition, named)
-        own = [item for item in candidates if item.author_directory == author_directory]
-        chosen = own or candidates
+        root, author_directory = root_of(trace_path), author_of(trace_path)
+        near = [item for item in candidates if root_of(item.path) == root] or candidates
+        own = [item for item in near if item.author_directory == author_directory]
+        chosen = own or near
         if len({item.digest for item in chosen}) > 1:
             places = ", ".join(item.path for item in chosen)
             raise RejectionError(
@@ -126,20 +141,39 @@ def parse(model: type[_Model], document: RawDocument) -> _Model:
     try:
         return model.model_validate_json(document.data)
     except ValidationError as error:
-        if error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
+        problem = error.errors(include_url=False, include_input=False)[0]
+        if problem["type"] != "json_invalid":
             raise _document_rejection(error) from error
-    message = explain(document.data)
-    if message is not None:
-        raise RejectionError(Reason.BAD_JSON, message)
+        message = explain(document.data)
+        if message is None and "recursion limit" in problem["msg"]:
+            message = NESTED_TOO_DEEPLY
+        if message is not None:
+            raise RejectionError(Reason.BAD_JSON, message) from error
     return _parse_leniently(model, document.data)
 
 
 def _parse_leniently(model: type[_Model], data: bytes) -> _Model:
     # JSON that the strict reader refuses but ECMAScript takes: lone surrogates in strings.
+    content = json.loads(data)
+    if _depth(content) > _MAX_DEPTH:
+        raise RejectionError(Reason.BAD_JSON, NESTED_TOO_DEEPLY)
     try:
-        return model.model_validate(json.loads(data))
+        return model.model_validate(content)
     except ValidationError as error:
         raise _document_rejection(error) from error
+
+
+def _depth(content: object) -> int:
+    depth, level = 0, [content]
+    while level:
+        depth += 1
+        level = [
+            item
+            for value in level
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+    return depth
 
 
 def _document_rejection(error: ValidationError) -> RejectionError:
@@ -149,60 +183,97 @@ def _document_rejection(error: ValidationError) -> RejectionError:
     return rejection_of(error, Reason.BAD_FIELD)
 
 
+Parsed = tuple[RawDocument, _Model | RejectionError]
+"""A document with what it says, or with why it says nothing."""
+
+
+def parse_all(model: type[_Model], data: bytes) -> Iterator[Parsed[_Model]]:
+    """All documents of a file, good or bad, in order."""
+    for item in read_documents(data):
+        yield from _parse_item(model, item)
+
+
+def _parse_item(model: type[_Model], item: RawDocument | Malformed) -> Iterator[Parsed[_Model]]:
+    if isinstance(item, Malformed):
+        stretch = RawDocument(item.line, item.excerpt.encode())
+        yield stretch, RejectionError(Reason.BAD_JSON, item.message)
+        return
+    try:
+        document = parse(model, item)
+    except RejectionError as error:
+        pieces = cut_again(item) if error.reason is Reason.BAD_JSON else []
+        if len(pieces) > 1:
+            for piece in pieces:
+                yield from _parse_item(model, piece)
+        else:
+            yield item, error
+    else:
+        yield item, document
+
+
 def quarantined(
     error: RejectionError, *, kind: str, path: str, line: int, data: bytes
 ) -> QuarantinedItem:
     """A rejected document with its place."""
     return QuarantinedItem(
-        error.reason, Severity.ERROR, kind, path, line, error.json_path, str(error), excerpt(data)
+        error.reason, kind, path, line, error.json_path, str(error), excerpt(data)
     )
 
 
-def malformed(item: Malformed, *, kind: str, path: str) -> QuarantinedItem:
-    """A stretch that is no JSON, with its place."""
-    return QuarantinedItem(
-        Reason.BAD_JSON, Severity.ERROR, kind, path, item.line, "$", item.message, item.excerpt
-    )
+@dataclass
+class CatalogReading:
+    """A catalog, what could not be published, and how many documents each file has."""
+
+    catalog: Catalog
+    rejected: list[QuarantinedItem] = field(default_factory=list)
+    documents: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass(frozen=True)
-class Placed:
-    """One document of a definition or solution file."""
-
-    file: DatasetFile
-    document: RawDocument
-
-
-def build_catalog(
+def read_catalog(
     origin: DatasetOrigin,
-    definitions: Iterable[Placed],
-    solutions: Iterable[Placed],
+    definitions: Iterable[DatasetFile],
+    solutions: Iterable[DatasetFile],
+    read: ReadFile,
     identity_revision: IdentityRevision,
-) -> tuple[Catalog, list[QuarantinedItem]]:
-    """Read definitions and solutions; whatever cannot be published comes back beside."""
-    catalog = Catalog(origin)
-    rejected = [*_read_definitions(catalog, definitions)]
-    rejected += _read_solutions(catalog, solutions, identity_revision)
-    return catalog, rejected
+) -> CatalogReading:
+    """Read definitions and solutions."""
+    reading = CatalogReading(Catalog(origin))
+    for file in definitions:
+        reading.documents[file.path] = 0
+        for item, definition in parse_all(Definition, read(file)):
+            _read_definition(reading, file, item, definition)
+    for file in solutions:
+        reading.documents[file.path] = 0
+        for item, solution in parse_all(Solution, read(file)):
+            _read_solution(reading, file, item, solution, identity_revision)
+    return reading
 
 
-def _read_definitions(catalog: Catalog, placed: Iterable[Placed]) -> Iterator[QuarantinedItem]:
-    url = catalog.origin.blob_url("definitions")
-    for item in placed:
-        name = ""
-        try:
-            definition = parse(Definition, item.document)
-            name = definition.name
-            operation = operation_of(definition, path=item.file.path, definitions_url=url)
-            _add_operation(catalog, operation, item)
-        except RejectionError as error:
-            catalog.quarantined_definitions.add(name or _stem(item.file.path))
-            yield _rejected(error, "definition", item)
-        else:
-            yield from _unknown_fields(definition.model_extra or {}, "definition", item)
+def _read_definition(
+    reading: CatalogReading,
+    file: DatasetFile,
+    item: RawDocument,
+    definition: Definition | RejectionError,
+) -> None:
+    catalog = reading.catalog
+    reading.documents[file.path] += 1
+    try:
+        if isinstance(definition, RejectionError):
+            raise definition
+        operation = operation_of(
+            definition, path=file.path, definitions_url=catalog.origin.blob_url("definitions")
+        )
+        _add_operation(catalog, operation, _located(file, item))
+    except RejectionError as error:
+        catalog.quarantined_definitions.add(_name_in(item, file.path))
+        reading.rejected.append(
+            quarantined(error, kind="definition", path=file.path, line=item.line, data=item.data)
+        )
+    else:
+        reading.rejected += _unknown_fields(definition, "definition", file, item)
 
 
-def _add_operation(catalog: Catalog, operation: Operation, item: Placed) -> None:
+def _add_operation(catalog: Catalog, operation: Operation, at: Located) -> None:
     known = catalog.operations.get(operation.name)
     if known is not None and (known.digest, known.reference_digest) != (
         operation.digest,
@@ -214,87 +285,64 @@ def _add_operation(catalog: Catalog, operation: Operation, item: Placed) -> None
             "$.name",
         )
     catalog.operations.setdefault(operation.name, operation)
-    catalog.operation_rows.append((operation, _located(item)))
+    catalog.operation_rows.append((operation, at))
 
 
-def _read_solutions(
-    catalog: Catalog, placed: Iterable[Placed], identity_revision: IdentityRevision
-) -> Iterator[QuarantinedItem]:
-    for item in placed:
-        name = ""
-        try:
-            solution = parse(Solution, item.document)
-            name = solution.name
-            implementation = implementation_of(
-                solution,
-                operation=catalog.operation(solution.definition),
-                origin=catalog.origin,
-                identity_revision=identity_revision,
-                path=item.file.path,
-                author_directory=author_of(item.file.path) or solution.author or "unknown",
-            )
-            catalog.implementations.setdefault(name, []).append(implementation)
-            catalog.implementation_rows.append((implementation, _located(item)))
-        except RejectionError as error:
-            catalog.quarantined_solutions.add(name or _stem(item.file.path))
-            yield _rejected(error, "solution", item)
-        else:
-            extra = {**(solution.model_extra or {}), **_spec_extra(solution)}
-            yield from _unknown_fields(extra, "solution", item)
-
-
-def _spec_extra(solution: Solution) -> dict[str, object]:
-    extra = (solution.spec.model_extra if solution.spec else None) or {}
-    return {f"spec.{name}": value for name, value in extra.items()}
+def _read_solution(
+    reading: CatalogReading,
+    file: DatasetFile,
+    item: RawDocument,
+    solution: Solution | RejectionError,
+    identity_revision: IdentityRevision,
+) -> None:
+    catalog = reading.catalog
+    reading.documents[file.path] += 1
+    try:
+        if isinstance(solution, RejectionError):
+            raise solution
+        implementation = implementation_of(
+            solution,
+            operation=catalog.operation(solution.definition),
+            origin=catalog.origin,
+            identity_revision=identity_revision,
+            path=file.path,
+            author_directory=author_of(file.path) or solution.author or "unknown",
+        )
+        catalog.implementations.setdefault(solution.name, []).append(implementation)
+        catalog.implementation_rows.append((implementation, _located(file, item)))
+    except RejectionError as error:
+        catalog.quarantined_solutions.add(_name_in(item, file.path))
+        reading.rejected.append(
+            quarantined(error, kind="solution", path=file.path, line=item.line, data=item.data)
+        )
+    else:
+        reading.rejected += _unknown_fields(solution, "solution", file, item)
 
 
 def _unknown_fields(
-    extra: Mapping[str, object], kind: str, item: Placed
+    document: OpenDocument, kind: str, file: DatasetFile, item: RawDocument
 ) -> Iterator[QuarantinedItem]:
-    if extra:
+    if unread := document.unread():
         yield QuarantinedItem(
             Reason.UNKNOWN_FIELD,
-            Severity.WARNING,
             kind,
-            item.file.path,
-            item.document.line,
-            f"$.{next(iter(extra))}",
-            f"not read: {', '.join(extra)}",
-            excerpt(item.document.data),
+            file.path,
+            item.line,
+            f"$.{unread[0]}",
+            f"not read: {', '.join(unread)}",
+            excerpt(item.data),
         )
 
 
-def _rejected(error: RejectionError, kind: str, item: Placed) -> QuarantinedItem:
-    return quarantined(
-        error,
-        kind=kind,
-        path=item.file.path,
-        line=item.document.line,
-        data=item.document.data,
-    )
+def _located(file: DatasetFile, item: RawDocument) -> Located:
+    return Located(file.path, item.line, sha256_digest(item.data))
 
 
-def _located(item: Placed) -> Located:
-    return Located(item.file.path, item.document.line, sha256_digest(item.document.data))
-
-
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".json")[0]
-
-
-def documents_of(
-    files: Iterable[DatasetFile], read: ReadFile, kind: str
-) -> tuple[list[Placed], list[QuarantinedItem], dict[str, int]]:
-    """All documents of some files, what of them is no JSON, and how many items each file has."""
-    placed: list[Placed] = []
-    rejected: list[QuarantinedItem] = []
-    counts: dict[str, int] = {}
-    for file in files:
-        counts[file.path] = 0
-        for item in read_documents(read(file)):
-            counts[file.path] += 1
-            if isinstance(item, Malformed):
-                rejected.append(malformed(item, kind=kind, path=file.path))
-            else:
-                placed.append(Placed(file, item))
-    return placed, rejected, counts
+def _name_in(item: RawDocument, path: str) -> str:
+    """The name of a document that may be no JSON: as it is written, else as its file is called."""
+    try:
+        name = json.loads(item.data)["name"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        written = _NAME.search(item.data)
+        name = written[1].decode("utf-8", "replace") if written else None
+    return name if isinstance(name, str) else path.rpartition("/")[2].partition(".json")[0]

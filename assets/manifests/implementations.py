@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pydantic import ValidationError
 
-from assets.manifests import names
+from assets.manifests import licenses, names
 from assets.manifests.canonical import sha256_digest, utf8
 from assets.manifests.kinds import (
     Author,
@@ -29,14 +29,10 @@ from assets.manifests.kinds import (
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import Reason, RejectionError
 from assets.manifests.rejections import rejection_of
+from assets.manifests.trust import Deployability, deployability
 from assets.traces.documents import Solution, Source
 
 BASELINE = "baseline"
-# What the datasets state of their contents; nothing is concluded for any other.
-LICENSES = {
-    "flashinfer-ai/flashinfer-trace": "Apache-2.0",
-    "kernelindex/sample": "Apache-2.0",
-}
 _HUB = "https://huggingface.co/datasets/"
 _MEDIA_TYPES = {".py": "text/x-python", ".cu": "text/x-cuda"}
 
@@ -50,9 +46,9 @@ class DatasetOrigin:
     revision: str
 
     @property
-    def license(self) -> str | None:
+    def license_declared(self) -> str | None:
         """The licence that the dataset states for its contents, None where it states none."""
-        return LICENSES.get(self.dataset)
+        return licenses.DECLARED.get(self.dataset)
 
     def blob_url(self, path: str, revision: str | None = None) -> str | None:
         """The page of a file at the revision (default: the one that is read)."""
@@ -118,6 +114,15 @@ class Implementation:
         """Whether the source can be had: kept here, or at a repository that is named."""
         return self.source is not None or "repository" in self.manifest.spec["projectRevision"]
 
+    @property
+    def deployability(self) -> Deployability:
+        """A dataset gives sources but no recipe to install them."""
+        return deployability(
+            source_available=self.source_available,
+            installable=False,
+            license_concluded=self.manifest.spec["licensing"].get("concluded"),
+        )
+
 
 def project_of(author: str | None, origin: DatasetOrigin) -> Project:
     """The project that stands for an author.
@@ -179,7 +184,9 @@ def implementation_of(
             f"spec.language {_language(solution)!r} is no identifier",
             "$.spec.language",
         )
-    content_digest = sha256_digest(json.dumps(solution.model_dump(), sort_keys=True))
+    content_digest = sha256_digest(
+        json.dumps(solution.model_dump(exclude_unset=True), sort_keys=True)
+    )
     revision = identity_revision(path, content_digest)
     blob_url = origin.blob_url(path, revision)
     labels = {"role": role} if role == BASELINE else None
@@ -199,13 +206,11 @@ def implementation_of(
                     products_tested=[device.product for device in devices],
                     dtypes=operation.dtypes,
                 ),
-                source=source
-                and SourceContent(
-                    content_digest=source.digest,
-                    file_name=source.name,
-                    size_bytes=source.size_bytes,
+                source=_source_content(source),
+                licensing=Licensing(
+                    declared=origin.license_declared,
+                    concluded=licenses.concluded_license(origin.license_declared),
                 ),
-                licensing=Licensing(declared=origin.license, concluded=origin.license),
             ),
             Metadata(
                 name=slug_name,
@@ -262,6 +267,14 @@ def _source_file(main: Source | None) -> SourceFile | None:
         media_type=_MEDIA_TYPES.get(suffix, "text/plain"),
         content=main.content,
         size_bytes=len(utf8(main.content)),
+    )
+
+
+def _source_content(source: SourceFile | None) -> SourceContent | None:
+    if source is None:
+        return None
+    return SourceContent(
+        content_digest=source.digest, file_name=source.name, size_bytes=source.size_bytes
     )
 
 

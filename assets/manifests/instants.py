@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 _ISO = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?)?)?"
     r"(Z|[+-]\d\d(?::?\d\d)?)?\Z",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 
 
@@ -57,4 +57,4 @@ def _offset(zone: str | None) -> timedelta:
 
 def instant_text(instant: datetime) -> str:
     """The form in manifests: `2025-10-21T13:37:42.930Z`."""
-    return instant.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return f"{instant.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -192,7 +192,9 @@ def document_order(mapping: dict[str, _Value]) -> list[tuple[str, _Value]]:
 
 
 def _is_array_index(name: str) -> bool:
-    return name.isascii() and name.isdigit() and str(int(name)) == name and int(name) < 2**32 - 1
+    # The largest array index has ten digits.
+    digits = len(name) <= 10 and name.isascii() and name.isdigit()
+    return digits and str(int(name)) == name and int(name) < 2**32 - 1
 
 
 # Root collation order of the characters that axis names are made of (CLDR root, as ECMAScript's

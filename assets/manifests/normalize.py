@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from assets.manifests import rows
-from assets.manifests.catalog import Catalog, build_catalog, documents_of
+from assets.manifests.catalog import Catalog, read_catalog
 from assets.manifests.implementations import DatasetOrigin
 from assets.manifests.instants import InstantError, utc_instant
 from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
@@ -121,27 +121,26 @@ def normalize(
     """
     origin = DatasetOrigin(snapshot.dataset, snapshot.url, snapshot.revision)
     by_kind = _files_by_kind(snapshot, store)
-    definitions, malformed_definitions, definition_counts = documents_of(
-        by_kind["definition"], lambda file: store.get(file.digest), "definition"
-    )
-    solutions, malformed_solutions, solution_counts = documents_of(
-        by_kind["solution"], lambda file: store.get(file.digest), "solution"
-    )
-    catalog, rejected = build_catalog(
+    reading = read_catalog(
         origin,
-        definitions,
-        solutions,
+        by_kind["definition"],
+        by_kind["solution"],
+        lambda file: store.get(file.digest),
         lambda path, content: known.identities.get((path, content), snapshot.revision),
     )
-    rejected += malformed_definitions + malformed_solutions
-    rejected += _unplaced(by_kind["unplaced"], snapshot)
+    catalog, documents = reading.catalog, reading.documents
+    rejected = reading.rejected + _unplaced(by_kind["unplaced"], snapshot)
 
     batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
     _add_catalog(batch, catalog)
     counts = Counts()
-    counts.read["definition"] += sum(definition_counts.values())
-    counts.read["solution"] += sum(solution_counts.values())
-    counts.read["unplaced"] += sum(1 for item in rejected if item.kind == "unplaced")
+    for kind in ("definition", "solution"):
+        counts.read[kind] += sum(documents[file.path] for file in by_kind[kind])
+    for item in rejected:
+        counts.quarantined[item.kind] += item.severity is Severity.ERROR
+        if item.kind == "unplaced":
+            counts.read["unplaced"] += 1
+            documents[item.path] = 1
 
     to_read: list[DatasetFile] = []
     for file in by_kind["trace"] + by_kind["workload"]:
@@ -164,13 +163,9 @@ def normalize(
         counts.read[kind] += outcome.documents
         counts.workload_rows[kind] += outcome.workload_rows
         counts.quarantined[kind] += len(outcome.quarantined)
-    for item in rejected:
-        counts.quarantined[item.kind] += item.severity is Severity.ERROR
-
+        documents[outcome.path] = outcome.documents
     newest_trace_at = _newest(outcomes, known, snapshot)
     _add_revision(batch, snapshot, newest_trace_at)
-    documents = {**definition_counts, **solution_counts}
-    documents |= {outcome.path: outcome.documents for outcome in outcomes}
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
     batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
@@ -251,7 +246,6 @@ def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[Q
     items = [
         QuarantinedItem(
             Reason.UNPLACED_FILE,
-            Severity.ERROR,
             "unplaced",
             file.path,
             1,
@@ -264,7 +258,6 @@ def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[Q
     return items + [
         QuarantinedItem(
             Reason.UNREADABLE_FILE,
-            Severity.ERROR,
             "unplaced",
             problem.path,
             1,
@@ -285,7 +278,7 @@ def _kind_of_path(path: str) -> str:
 
 
 def _is_unchanged(state: FileState, file: DatasetFile, catalog: Catalog) -> bool:
-    current = state.references.inputs_digest(catalog, author_of(file.path))
+    current = state.references.inputs_digest(catalog, file.path)
     return current == state.inputs_digest
 
 
@@ -452,8 +445,9 @@ def _read_traces(
             report(worker.read(number, chunk))
         return done
     state = pickle.dumps((catalog, store.root, staging, snapshot_id))
-    # A spawned process shares nothing with the threads of this one.
-    context = multiprocessing.get_context("spawn")
+    # Reading processes share nothing with the threads of this one, and import our code once.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "pandas"])
     with ProcessPoolExecutor(
         min(processes, len(chunks)), context, initializer=_start_worker, initargs=(state,)
     ) as pool:

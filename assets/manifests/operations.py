@@ -29,7 +29,10 @@ NO_REFERENCE_DIGEST = sha256_digest("")
 
 @dataclass(frozen=True)
 class OperationArgument:
-    """An argument as a workload binds it: document name, token, shape (None: scalar), dtype token."""
+    """An argument as a workload binds it.
+
+    Its name in the document, its token, its shape (None for a scalar) and its dtype token.
+    """
 
     document_name: str
     name: str
@@ -162,11 +165,13 @@ def _axis_spec(axis: Axis, at: str) -> AxisSpec:
     try:
         if axis.type == "const":
             if axis.value is None:
-                raise RejectionError(Reason.BAD_AXIS, "a constant axis needs a value", at)
+                raise RejectionError(Reason.BAD_AXIS, f"{at[2:]}: a constant needs a value", at)
             return AxisSpec(role="constant", value=integer(axis.value, at))
         if axis.type == "expr":
             if not axis.expression:
-                raise RejectionError(Reason.BAD_AXIS, "a derived axis needs an expression", at)
+                raise RejectionError(
+                    Reason.BAD_AXIS, f"{at[2:]}: a derived axis needs an expression", at
+                )
             return AxisSpec(role="derived", expression=axis.expression.lower())
     except ValidationError as error:
         raise rejection_of(error, Reason.BAD_AXIS, at) from error
@@ -181,12 +186,12 @@ def integer(value: float | None, at: str, reason: Reason = Reason.BAD_AXIS) -> i
     """
     whole = value is not None and (isinstance(value, int) or value.is_integer())
     if value is None or not whole or abs(value) > MAX_SAFE_INTEGER:
-        raise RejectionError(reason, f"{value!r} is not an integer below 2**53", at)
+        raise RejectionError(reason, f"{at[2:]} is {value!r}; expected an integer below 2**53", at)
     return int(value)
 
 
 def _arguments(
-    tensors: Mapping[str, Tensor], constants: Mapping[str, int], field: str
+    tensors: dict[str, Tensor], constants: Mapping[str, int], field: str
 ) -> tuple[OperationArgument, ...]:
     if not tensors:
         raise RejectionError(Reason.MISSING_FIELD, f"{field} is empty", f"$.{field}")
@@ -227,7 +232,7 @@ def _dimension(entry: str | float, constants: Mapping[str, int], at: str) -> int
     except ExpressionError as error:
         raise RejectionError(Reason.BAD_SHAPE, f"shape entry {entry!r}: {error}", at) from error
     if isinstance(bound, int) and bound < 0:
-        raise RejectionError(Reason.BAD_SHAPE, f"shape entry {entry!r} is negative", at)
+        raise RejectionError(Reason.BAD_SHAPE, f"shape entry {bound} is negative", at)
     return bound
 
 

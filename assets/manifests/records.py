@@ -89,6 +89,7 @@ IMPLEMENTATIONS = _schema(
     ("destination_passing_style", pa.bool_()),
     ("license_declared", pa.string()),
     ("license_concluded", pa.string()),
+    ("deployability_reasons", _TEXTS),
     ("source_available", pa.bool_()),
     ("source_digest", pa.string()),
     ("source_file_name", pa.string()),

@@ -1,23 +1,25 @@
 """Manifests as rows of `records.SCHEMAS`, and the batch that gathers them for a Parquet part."""
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assets.manifests import records
-from assets.manifests.canonical import canonical_json
+from assets.manifests.canonical import canonical_json, utf8
 from assets.manifests.catalog import Located
 from assets.manifests.implementations import Implementation, Project, SourceFile
 from assets.manifests.kinds import Manifest
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem
 from assets.manifests.runs import Environment, Run
+from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 from assets.traces.documents import Evaluation, Trace
 
@@ -47,21 +49,15 @@ class RowBatch:
     def table(self, name: str) -> pa.Table:
         """The rows of one table; absent columns are null."""
         rows, schema = self.rows[name], records.SCHEMAS[name]
-        fields = [field for field in schema if field.name not in self._constant]
-        names = [field.name for field in fields]
-        columns = dict(zip(names, _columns(rows, names), strict=True))
         return pa.table(
             [
-                self._repeated(field, len(rows))
+                pa.repeat(pa.scalar(self._constant[field.name], field.type), len(rows))
                 if field.name in self._constant
-                else _array(columns[field.name], field.type)
+                else _column(_values(rows, field.name), field.type)
                 for field in schema
             ],
             schema=schema,
         )
-
-    def _repeated(self, field: pa.Field, length: int) -> pa.Array:
-        return pa.repeat(pa.scalar(self._constant[field.name], field.type), length)
 
     def write(self, directory: Path, part: str) -> None:
         """Write every table that has rows to `<directory>/<table>/<part>.parquet`."""
@@ -76,27 +72,25 @@ class RowBatch:
         return Counter(row[column] for row in self.rows[table])
 
 
-def _columns(rows: list[Row], names: list[str]) -> Iterable[Sequence[object]]:
-    if not rows:
-        return [()] * len(names)
-    if all(name in rows[0] for name in names):
-        # Rows of one table are made in one place and have the same columns.
-        return zip(*map(itemgetter(*names), rows), strict=True)
-    return [[row.get(name) for row in rows] for name in names]
+def _values(rows: list[Row], column: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(column), rows))
+    except KeyError:
+        return [row.get(column) for row in rows]
 
 
-def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
-        return pa.array([_storable(cast("str | None", text)) for text in values], kind)
+        return pa.array([_storable(value) for value in values], kind)
 
 
-def _storable(text: str | None) -> str | None:
+def _storable(value: str | list[str] | None) -> str | list[str] | None:
     # A lone surrogate has no UTF-8; it is stored as U+FFFD, which is also what its digest is of.
-    if text is None or text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [utf8(text).decode() for text in value]
+    return value if value is None else utf8(value).decode()
 
 
 def manifest_columns(manifest: Manifest) -> Row:
@@ -149,7 +143,7 @@ def _add_artifact(
         artifact_digest=digest,
         kind=kind,
         media_type=media_type,
-        size_bytes=len(content.encode("utf-8", "replace")),
+        size_bytes=len(utf8(content)),
         license=license_expression,
         content=content,
     )
@@ -200,6 +194,7 @@ def add_implementation(batch: RowBatch, implementation: Implementation, at: Loca
         destination_passing_style=implementation.destination_passing_style,
         license_declared=licensing.get("declared"),
         license_concluded=licensing.get("concluded"),
+        deployability_reasons=list(implementation.deployability.reasons),
         source_available=implementation.source_available,
         source_digest=source.digest if source else None,
         source_file_name=source.name if source else None,
@@ -335,12 +330,12 @@ def add_run(
             "primary_statistic": "mean" if measured else None,
             "primary_value": run.mean_ns,
             "primary_unit": "ns" if measured else None,
-            "sample_count": None,
-            "uncertainty_low_ns": None,
-            "uncertainty_high_ns": None,
-            "evidence_level": "reproducible"
-            if run.log_digest and implementation.source_available
-            else "reported",
+            "evidence_level": evidence_level(
+                source_available=implementation.source_available,
+                has_raw_evidence=run.log_digest is not None,
+                # What could not be identified is in quarantine.
+                identity_complete=True,
+            ),
             "has_raw_evidence": run.log_digest is not None,
             "source_native": True,
             "source": "flashinfer-bench",
@@ -357,7 +352,7 @@ def add_run(
             "speedup_factor": run.speedup_factor,
             "max_absolute_error": run.max_absolute_error,
             "max_relative_error": run.max_relative_error,
-            "correctness_extra_json": json.dumps(extra) if extra else None,
+            "correctness_extra_json": _json(extra) if extra else None,
             "raw_timestamp": evaluation.timestamp,
             "raw_status": evaluation.status,
             "raw_hardware": evaluation.environment.hardware,
@@ -380,6 +375,22 @@ def add_run(
                 "value": float(run.mean_ns or 0),
             }
         )
+
+
+def _json(values: Row) -> str:
+    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
+    try:
+        return json.dumps(values, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(values))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def add_log(batch: RowBatch, run: Run, path: str, line: int) -> None:

@@ -11,18 +11,19 @@ from datetime import datetime
 
 from assets.manifests import rows
 from assets.manifests.canonical import sha256_digest
-from assets.manifests.catalog import Catalog, malformed, parse, quarantined
+from assets.manifests.catalog import Catalog, parse_all, quarantined
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.runs import Environment, environment_of, run_of
 from assets.manifests.workloads import Case, case_of
 from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
-from assets.traces.layout import author_of
-from assets.traces.lines import Malformed, RawDocument, read_documents
+from assets.traces.layout import author_of, kind_of, root_of
+from assets.traces.lines import RawDocument
 from assets.traces.snapshot import DatasetFile
 
 _MAX_CACHED_CASES = 50_000
+_NUL_ESCAPE = b"\\u0000"
 
 
 @dataclass(frozen=True, order=True)
@@ -42,12 +43,12 @@ class References:
         definitions, solutions = json.loads(text)
         return cls(tuple(definitions), tuple((name, of) for name, of in solutions))
 
-    def inputs_digest(self, catalog: Catalog, author_directory: str | None) -> str:
-        """Digest of what the names stand for now; unchanged means unchanged rows."""
+    def inputs_digest(self, catalog: Catalog, path: str) -> str:
+        """Digest of what the names stand for now at a path; unchanged means unchanged rows."""
         stand_for = [
             [_state_of_definition(catalog, name) for name in self.definitions],
             [
-                _state_of_solution(catalog, name, definition, author_directory)
+                _state_of_solution(catalog, name, definition, path)
                 for name, definition in self.solutions
             ],
             rows.PARSER_VERSION,
@@ -63,11 +64,9 @@ def _state_of_definition(catalog: Catalog, name: str) -> list[str]:
     return [operation.digest, operation.reference_digest]
 
 
-def _state_of_solution(
-    catalog: Catalog, name: str, definition: str, author_directory: str | None
-) -> str:
+def _state_of_solution(catalog: Catalog, name: str, definition: str, path: str) -> str:
     try:
-        return catalog.implementation(name, definition, author_directory).digest
+        return catalog.implementation(name, definition, path).digest
     except RejectionError as error:
         return str(error.reason)
 
@@ -85,6 +84,30 @@ class FileOutcome:
     newest_trace_at: datetime | None = None
 
 
+@dataclass
+class _FileReading:
+    """One file while it is read: where its rows go, and what was found."""
+
+    file: DatasetFile
+    batch: rows.RowBatch
+    written: set[tuple[str, ...]]
+    outcome: FileOutcome
+    definitions: set[str] = field(default_factory=set)
+    solutions: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.path = self.file.path
+        self.kind = "workload" if kind_of(self.path) == "workload" else "trace"
+        self.place = (root_of(self.path), author_of(self.path) or "")
+
+    def is_first(self, *key: str) -> bool:
+        """Whether a row that several documents share is still to be written to this batch."""
+        if key in self.written:
+            return False
+        self.written.add(key)
+        return True
+
+
 class TraceReader:
     """Reads trace and workload files against one catalog."""
 
@@ -92,7 +115,7 @@ class TraceReader:
         self._catalog = catalog
         self._cases: dict[tuple[object, ...], Case] = {}
         self._environments: dict[tuple[str, ...], Environment] = {}
-        self._implementations: dict[tuple[str, str, str | None], Implementation] = {}
+        self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
 
     def read(
         self, file: DatasetFile, data: bytes, batch: rows.RowBatch, written: set[tuple[str, ...]]
@@ -101,56 +124,62 @@ class TraceReader:
 
         `written` holds the keys of shared rows (cases, environments, logs) that the batch has.
         """
-        outcome = FileOutcome(file.path)
-        definitions: dict[str, None] = {}
-        solutions: dict[tuple[str, str], None] = {}
-        author_directory = author_of(file.path)
-        for item in read_documents(data):
+        reading = _FileReading(file, batch, written, FileOutcome(file.path))
+        outcome = reading.outcome
+        for item, trace in parse_all(Trace, data):
             outcome.documents += 1
-            if isinstance(item, Malformed):
-                outcome.quarantined.append(malformed(item, kind="trace", path=file.path))
-                continue
             try:
-                trace = parse(Trace, item)
-                definitions[trace.definition] = None
-                if trace.solution:
-                    solutions[trace.solution, trace.definition] = None
-                self._add(trace, item, file, author_directory, batch, written, outcome)
+                if isinstance(trace, RejectionError):
+                    raise trace
+                self._add(trace, item, reading)
             except RejectionError as error:
                 outcome.quarantined.append(
-                    quarantined(error, kind="trace", path=file.path, line=item.line, data=item.data)
+                    quarantined(
+                        error, kind=reading.kind, path=file.path, line=item.line, data=item.data
+                    )
                 )
-        outcome.references = References(tuple(sorted(definitions)), tuple(sorted(solutions)))
+        outcome.references = References(
+            tuple(sorted(reading.definitions)), tuple(sorted(reading.solutions))
+        )
         return outcome
 
-    def _add(
-        self,
-        trace: Trace,
-        item: RawDocument,
-        file: DatasetFile,
-        author_directory: str | None,
-        batch: rows.RowBatch,
-        written: set[tuple[str, ...]],
-        outcome: FileOutcome,
-    ) -> None:
+    def _add(self, trace: Trace, item: RawDocument, reading: _FileReading) -> None:
+        reading.definitions.add(trace.definition)
+        if trace.solution:
+            reading.solutions.add((trace.solution, trace.definition))
+        if _NUL_ESCAPE in item.data:
+            reject_nul(trace)
         operation = self._catalog.operation(trace.definition)
-        evaluation = trace.evaluation if isinstance(trace.evaluation, Evaluation) else None
-        if evaluation is None:
-            if trace.solution and not _is_workload_file(file.path):
+        if not isinstance(trace.evaluation, Evaluation):
+            if trace.solution and reading.kind != "workload":
                 raise RejectionError(
                     Reason.NO_EVALUATION,
                     f"solution {trace.solution!r} has no evaluation",
                     "$.evaluation",
                 )
-            self._add_case(self._case(trace.workload, operation), batch, written, file, item)
-            outcome.workload_rows += 1
+            self._add_case(self._case(trace.workload, operation), item, reading)
+            reading.outcome.workload_rows += 1
             return
         if not trace.solution:
             raise RejectionError(
                 Reason.NO_SOLUTION, "an evaluation without a solution", "$.solution"
             )
-        implementation = self._implementation(trace.solution, operation.name, author_directory)
+        implementation = self._implementation(trace.solution, operation.name, reading)
         case = self._case(trace.workload, operation)
+        # A case is good whatever becomes of the measurement.
+        self._add_case(case, item, reading)
+        self._add_run(trace, trace.evaluation, operation, implementation, case, item, reading)
+
+    def _add_run(
+        self,
+        trace: Trace,
+        evaluation: Evaluation,
+        operation: Operation,
+        implementation: Implementation,
+        case: Case,
+        item: RawDocument,
+        reading: _FileReading,
+    ) -> None:
         environment = self._environment(evaluation.environment)
         run = run_of(
             trace,
@@ -160,13 +189,11 @@ class TraceReader:
             case=case,
             environment=environment,
         )
-        self._add_case(case, batch, written, file, item)
-        if ("environment", environment.digest) not in written:
-            written.add(("environment", environment.digest))
-            rows.add_environment(batch, environment, file.path, item.line)
-        if run.log_digest and ("log", run.log_digest) not in written:
-            written.add(("log", run.log_digest))
-            rows.add_log(batch, run, file.path, item.line)
+        batch, path, outcome = reading.batch, reading.path, reading.outcome
+        if reading.is_first("environment", environment.digest):
+            rows.add_environment(batch, environment, path, item.line)
+        if run.log_digest and reading.is_first("log", run.log_digest):
+            rows.add_log(batch, run, path, item.line)
         rows.add_run(
             batch,
             run,
@@ -176,7 +203,7 @@ class TraceReader:
             implementation=implementation,
             case=case,
             environment=environment,
-            path=file.path,
+            path=path,
             line=item.line,
         )
         outcome.runs += 1
@@ -184,8 +211,7 @@ class TraceReader:
             outcome.newest_trace_at = run.observed_at
 
     def _case(self, workload: Workload, operation: Operation) -> Case:
-        # One uuid may be used again with other axes or inputs, so the whole entry is the key.
-        key = (operation.name, *_content(workload))
+        key = (operation.name, *workload.parts())
         case = self._cases.get(key)
         if case is None:
             case = case_of(workload, operation)
@@ -194,26 +220,17 @@ class TraceReader:
             self._cases[key] = case
         return case
 
-    def _add_case(
-        self,
-        case: Case,
-        batch: rows.RowBatch,
-        written: set[tuple[str, ...]],
-        file: DatasetFile,
-        item: RawDocument,
-    ) -> None:
-        key = ("case", case.digest, case.definition, case.external_id, case.input_fingerprint)
-        if key not in written:
-            written.add(key)
-            rows.add_case(batch, case, file.path, item.line)
+    def _add_case(self, case: Case, item: RawDocument, reading: _FileReading) -> None:
+        if reading.is_first(
+            "case", case.digest, case.definition, case.external_id, case.input_fingerprint
+        ):
+            rows.add_case(reading.batch, case, reading.path, item.line)
 
-    def _implementation(
-        self, name: str, definition: str, author_directory: str | None
-    ) -> Implementation:
-        key = (name, definition, author_directory)
+    def _implementation(self, name: str, definition: str, reading: _FileReading) -> Implementation:
+        key = (name, definition, reading.place)
         implementation = self._implementations.get(key)
         if implementation is None:
-            implementation = self._catalog.implementation(name, definition, author_directory)
+            implementation = self._catalog.implementation(name, definition, reading.path)
             self._implementations[key] = implementation
         return implementation
 
@@ -226,27 +243,25 @@ class TraceReader:
         return environment
 
 
-def _is_workload_file(path: str) -> bool:
-    return path.startswith("workloads/") or "/workloads/" in path
+def reject_nul(trace: Trace) -> None:
+    """Refuse a trace whose kept texts hold a NUL character.
 
-
-def _content(workload: Workload) -> tuple[object, ...]:
-    """All of a workload entry that a case is made from, as something that can be looked up."""
-    tolerance = workload.tolerance
-    return (
-        workload.uuid,
-        *workload.axes.items(),
-        *(
-            (name, item.type, item.value, type(item.value), item.path, item.tensor_key)
-            for name, item in (workload.inputs or {}).items()
-        ),
-        (tolerance.max_atol, tolerance.max_rtol) if tolerance else None,
-    )
+    Raises:
+        RejectionError: naming the field.
+    """
+    texts = {"workload.uuid": trace.workload.uuid}
+    if isinstance(trace.evaluation, Evaluation):
+        texts["evaluation.log"] = trace.evaluation.log
+    for field_name, text in texts.items():
+        if "\x00" in (text or ""):
+            raise RejectionError(
+                Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
+            )
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
     """The inputs digest of each file that was read."""
     return {
-        outcome.path: outcome.references.inputs_digest(catalog, author_of(outcome.path))
+        outcome.path: outcome.references.inputs_digest(catalog, outcome.path)
         for outcome in outcomes
     }

@@ -1,6 +1,9 @@
 """Workload entries become WorkloadCase manifests."""
 
 import json
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,12 +24,13 @@ from assets.manifests.kinds import (
 from assets.manifests.operations import Operation, integer
 from assets.manifests.quarantine import Reason, RejectionError
 from assets.manifests.rejections import rejection_of
-from assets.traces.documents import Workload
+from assets.traces.documents import InputDescriptor, Workload
 
 # The public index names this comparator for every case, whatever harness it came from, so that
 # digests stay as they are.
 COMPARATOR = "sol_execbench_eval"
 _TITLE_LENGTH = 200
+_NAME_PART = re.compile(r"[a-z0-9._-]+\Z")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Case:
     @cached_property
     def correctness_key(self) -> str:
         """Digest of the correctness rules alone."""
-        return sha256_digest(canonical_json({"correctness": self.manifest.spec["correctness"]}))
+        return correctness_key(self.manifest.spec["correctness"])
 
     @property
     def shape_summary(self) -> str:
@@ -67,8 +71,9 @@ class Case:
 
     @property
     def layout_keys(self) -> list[str]:
-        """Layouts of the tensors; upstream states no strides, so all are contiguous."""
-        return ["contiguous"] if self.manifest.spec["tensors"] else []
+        """Layouts of the tensors, sorted."""
+        tensors = self.manifest.spec["tensors"].values()
+        return sorted({layout_key(tensor["shape"]) for tensor in tensors})
 
     @property
     def generators(self) -> list[str]:
@@ -82,10 +87,36 @@ class Case:
         )
 
 
+def correctness_key(correctness: Mapping[str, object]) -> str:
+    """Digest of the correctness part of a workload spec."""
+    return sha256_digest(canonical_json({"correctness": correctness}))
+
+
+def layout_key(shape: Sequence[int], strides: Sequence[int] | None = None) -> str:
+    """How a tensor lies in memory: `contiguous` where no strides are stated, as upstream does.
+
+    Strides are in elements: `row_major` if they are those of a packed row-major tensor, else
+    `strided`.
+    """
+    if strides is None:
+        return "contiguous"
+    packed, size = [], 1
+    for extent in reversed(shape):
+        packed.append(size)
+        size *= extent
+    return "row_major" if list(strides) == packed[::-1] else "strided"
+
+
 def entry_key(workload: Workload) -> str:
-    """The uuid, else twelve hex digits of the digest of the axes in collation order."""
+    """The uuid, else twelve hex digits of the digest of the axes in collation order.
+
+    Raises:
+        RejectionError: without a uuid, for an axis that is bound to no integer.
+    """
     if workload.uuid:
         return workload.uuid
+    for name, value in workload.axes.items():
+        integer(value, f"$.workload.axes.{name}", Reason.BAD_AXIS_VALUE)
     ordered = {name: workload.axes[name] for name in sorted(workload.axes, key=names.collation_key)}
     text = ",".join(
         f"{json.dumps(name, ensure_ascii=False)}:{canonical_number(value)}"
@@ -95,7 +126,25 @@ def entry_key(workload: Workload) -> str:
 
 
 def input_fingerprint(workload: Workload) -> str:
-    """Digest of the input descriptors: kind, scalar value, tensor file and key."""
+    """Digest of the input descriptors: kind, scalar value, tensor file and key.
+
+    Raises:
+        RejectionError: for a scalar without a finite value.
+    """
+    for name, descriptor in (workload.inputs or {}).items():
+        value = descriptor.value
+        if descriptor.type == "scalar" and "value" in descriptor.model_fields_set and value is None:
+            raise RejectionError(
+                Reason.BAD_INPUT,
+                f"workload.inputs.{name}.value is null; a scalar input needs a number",
+                f"$.workload.inputs.{name}.value",
+            )
+        if value is not None and not math.isfinite(value):
+            raise RejectionError(
+                Reason.BAD_INPUT,
+                f"workload.inputs.{name}.value is {value!r}; a scalar input is a finite number",
+                f"$.workload.inputs.{name}.value",
+            )
     inputs = {
         name: {
             "type": descriptor.type,
@@ -130,10 +179,7 @@ def case_of(workload: Workload, operation: Operation) -> Case:
                 tensors[argument.name] = WorkloadTensor(
                     shape=[_size(entry, bindings, argument.name) for entry in argument.shape],
                     dtype=argument.dtype,
-                    data=descriptor
-                    and TensorData(
-                        generator="safetensors" if descriptor.type == "safetensors" else "random"
-                    ),
+                    data=_tensor_data(descriptor),
                 )
         tolerance = workload.tolerance
         manifest = Manifest.of(
@@ -153,6 +199,12 @@ def case_of(workload: Workload, operation: Operation) -> Case:
     except ValidationError as error:
         raise rejection_of(error, Reason.BAD_INPUT, "$.workload") from error
     return Case(manifest, key, input_fingerprint(workload), operation.name)
+
+
+def _tensor_data(descriptor: InputDescriptor | None) -> TensorData | None:
+    if descriptor is None:
+        return None
+    return TensorData(generator="safetensors" if descriptor.type == "safetensors" else "random")
 
 
 def _bound_axes(workload: Workload) -> dict[str, int]:
@@ -206,8 +258,11 @@ def _size(entry: int | str, bindings: dict[str, int], argument: str) -> int:
 
 
 def _name(operation: Operation, key: str) -> str:
-    # Upper case and other characters are allowed in a uuid but not in a manifest's name.
-    return f"{operation.slug}-{names.kebab(key[:8]) or 'case'}"
+    # A uuid may have characters that a manifest's name may not; only this name is affected.
+    short = key[:8]
+    if not _NAME_PART.match(short):
+        short = names.kebab(short) or "case"
+    return f"{operation.slug}-{short}"
 
 
 def _title(definition: str, workload: Workload) -> str:

@@ -120,11 +120,30 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
 _WITH_TIME = "*, try_strptime(split_part(publication_id, '-', 2), '%Y%m%dT%H%M%SZ') as published_at"
 
 
+def published_rows(
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str
+) -> duckdb.DuckDBPyRelation:
+    """All rows of a table with the columns of `PUBLISHED`, wherever they lie."""
+    own = connection.read_parquet(warehouse.own_files(table), hive_partitioning=True)
+    rows = own.project(_WITH_TIME)
+    if compacted := warehouse.compacted_files(table):
+        rows = rows.union(connection.read_parquet(compacted, hive_partitioning=False))
+    if warehouse.until is not None:
+        rows = rows.filter(f"publication_id <= '{warehouse.until}'")
+    return rows
+
+
+def create_published_view(
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str
+) -> None:
+    """Make all rows of a table visible as `published_<table>`."""
+    published_rows(connection, warehouse, table).create_view(f"published_{table}")
+
+
 def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
     connection.execute("use memory")
     for table in PUBLISHED:
-        rows = connection.read_parquet(warehouse.files(table), hive_partitioning=True)
-        rows.project(_WITH_TIME).create_view(f"published_{table}")
+        create_published_view(connection, warehouse, table)
     connection.from_arrow(publications_table(warehouse.publications())).create(
         "published_publications"
     )

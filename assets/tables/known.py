@@ -6,10 +6,44 @@ from importlib import resources
 
 import duckdb
 
-from assets.manifests.normalize import FileState, Known
+from assets.manifests.normalize import FileState, Known, newest_trace_time
 from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.trace_files import References
+from assets.tables.database import create_published_view
 from assets.tables.warehouse import Warehouse
+from assets.traces.snapshot import DatasetSnapshot, load_snapshot
+
+
+def known_for(warehouse: Warehouse, snapshot: DatasetSnapshot) -> Known:
+    """What was published of the snapshot's dataset, as reading this snapshot needs it."""
+    return known_of(warehouse, snapshot.dataset, _time_of(warehouse, snapshot))
+
+
+def later_snapshots(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
+    """Ingested snapshots of the same dataset at other, later revisions."""
+    at = _time_of(warehouse, snapshot)
+    if at is None:
+        return []
+    published = {record.snapshot_id for record in warehouse.publications()}
+    others = [
+        other
+        for path in sorted(warehouse.snapshots.glob("*.json"))
+        if (other := load_snapshot(path)).dataset == snapshot.dataset
+        and other.revision != snapshot.revision
+        and (warehouse.until is None or other.snapshot_id in published)
+    ]
+    return [
+        other for other in others if (time := _time_of(warehouse, other)) is not None and time > at
+    ]
+
+
+def _time_of(warehouse: Warehouse, snapshot: DatasetSnapshot) -> datetime | None:
+    if snapshot.revision_at is not None:
+        return snapshot.revision_at.replace(tzinfo=None)
+    if not has_other_revision(warehouse, snapshot.dataset, snapshot.revision):
+        # Nothing to be compared with, so the traces need not be looked through.
+        return None
+    return newest_trace_time(snapshot, warehouse.store)
 
 
 def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -> Known:
@@ -19,10 +53,10 @@ def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -
     it: a solution that is known only from a later revision gets the identity of this one.
     """
     with warehouse.connect() as connection:
+        create_published_view(connection, warehouse, "source_files")
         files = connection.sql(
             _query("known_files"),
             params={
-                "source_files": warehouse.files("source_files"),
                 "dataset": dataset,
                 "parser_version": PARSER_VERSION,
             },

@@ -56,7 +56,7 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
         building = warehouse.building_folder(publication_id)
         building.mkdir(parents=True)
         try:
-            tables = _write_tables(warehouse, staging, building)
+            tables = write_tables(warehouse, staging, building)
             if not tables:
                 return None
             record = Publication(
@@ -71,7 +71,12 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
     return record
 
 
-def _write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[str, PublishedTable]:
+def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[str, PublishedTable]:
+    """Write the staged rows that the warehouse does not have yet under `building`.
+
+    Raises:
+        WarehouseError: files of another version.
+    """
     written: dict[str, PublishedTable] = {}
     with warehouse.connect() as connection:
         for table in STAGED:

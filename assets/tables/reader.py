@@ -1,4 +1,7 @@
-"""Open the database for reading: never blocks a writer, never sees half a build."""
+"""Open the database for reading: never blocks a writer, never sees half a build.
+
+A reader can read the tables and nothing else: no file, no network, no extension.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +12,14 @@ import duckdb
 from assets.tables.errors import WarehouseError
 from assets.tables.warehouse import Warehouse
 
+_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "lock_configuration": "true",
+}
+
 
 @contextmanager
 def open_database(warehouse_root: Path) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -17,14 +28,25 @@ def open_database(warehouse_root: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     Raises:
         WarehouseError: where nothing was ingested yet, or the file is damaged.
     """
-    path = Warehouse(warehouse_root).database
+    with open_database_file(Warehouse(warehouse_root).database) as connection:
+        yield connection
+
+
+@contextmanager
+def open_database_file(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection to one database file.
+
+    Raises:
+        WarehouseError: where there is no file, or it is damaged.
+    """
     if not path.is_file():
         raise WarehouseError(f"{path}: nothing here yet; run `kernelindex ingest` first")
     try:
-        connection = duckdb.connect(str(path), read_only=True)
+        connection = duckdb.connect(str(path), read_only=True, config=_LOCKED_DOWN)
     except duckdb.Error as error:
+        first_line = str(error).splitlines()[0]
         raise WarehouseError(
-            f"{path}: cannot be opened ({error}); run `kernelindex doctor`"
+            f"{path}: cannot be opened ({first_line}); `kernelindex doctor --repair` builds it anew"
         ) from error
     try:
         yield connection

@@ -4,9 +4,11 @@
     snapshots/      what each ingested revision listed
     staging/        parts of runs in progress; safe to delete when nothing runs
     publications/   one directory `publication_id=…` per publication, immutable
+    generations/    publications rewritten into fewer, larger files, immutable
     kernelindex.duckdb   the database that people query
 
-Writing publications is `publication.py`; building the database is `database.py`.
+Writing publications is `publication.py`, rewriting them `compaction.py`; building the database is
+`database.py`.
 """
 
 import hashlib
@@ -24,12 +26,15 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from assets.tables.contracts import STAGED
 from assets.tables.errors import WarehouseError
+from assets.traces.errors import DatasetError
 from assets.traces.raw_store import RawStore
+from assets.traces.snapshot import DatasetSnapshot, load_snapshot
 
 _LOCK_TIMEOUT_S = 600
 _MEMORY_LIMIT = "256MB"
-_RECORD = "publication.json"
-_GENESIS = "00000000-00000000T000000Z"
+PUBLICATION_RECORD = "publication.json"
+GENERATION_RECORD = "generation.json"
+GENESIS = "00000000-00000000T000000Z"
 _PARTITION = "publication_id="
 
 
@@ -76,12 +81,30 @@ class Publication(BaseModel):
         return int(self.publication_id.partition("-")[0])
 
 
+class Generation(BaseModel):
+    """The record of a generation: the publications that it holds, and its files by table.
+
+    Its files have the columns of `PUBLISHED`: every row keeps the publication that brought it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    created_at: AwareDatetime
+    publications: tuple[Publication, ...]
+    tables: dict[str, PublishedTable]
+
+
 class Warehouse:
     """A warehouse folder; made ready for use when it is opened for writing."""
+
+    until: str | None = None
+    """The last publication that is looked at; None for all of them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().resolve()
         self.publications_folder = self.root / "publications"
+        self.generations_folder = self.root / "generations"
         self.snapshots = self.root / "snapshots"
         self.database = self.root / "kernelindex.duckdb"
         self._store: RawStore | None = None
@@ -89,7 +112,7 @@ class Warehouse:
     @property
     def exists(self) -> bool:
         """Whether anything was ever published here."""
-        return (self.folder_of(_GENESIS) / _RECORD).is_file()
+        return (self.folder_of(GENESIS) / PUBLICATION_RECORD).is_file()
 
     def prepare(self) -> None:
         """Make the folders and the empty first publication.
@@ -110,13 +133,14 @@ class Warehouse:
             ) from error
         if not self.exists:
             with self.locked():
-                self._write_genesis()
+                self.prepare_genesis()
 
-    def _write_genesis(self) -> None:
+    def prepare_genesis(self) -> None:
+        """Make the empty first publication where there is none; the writer's lock is held."""
         # An empty file per table: a list of files that is never empty keeps every reader simple.
         if self.exists:
             return
-        building = self.building_folder(_GENESIS)
+        building = self.building_folder(GENESIS)
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir(parents=True)
         tables = {}
@@ -125,7 +149,7 @@ class Warehouse:
             pq.write_table(schema.empty_table(), path)
             tables[name] = PublishedTable(files=(published_file(path),))
         record = Publication(
-            publication_id=_GENESIS,
+            publication_id=GENESIS,
             published_at=datetime.now(UTC),
             kind="genesis",
             tables=tables,
@@ -138,7 +162,7 @@ class Warehouse:
         The one step by which data appears: on object storage it becomes a conditional put of the
         record, and nothing else depends on the difference.
         """
-        (building / _RECORD).write_text(record.model_dump_json(indent=2) + "\n")
+        (building / PUBLICATION_RECORD).write_text(record.model_dump_json(indent=2) + "\n")
         for path in building.iterdir():
             flush_to_disk(path)
         flush_to_disk(building)
@@ -148,6 +172,18 @@ class Warehouse:
     def folder_of(self, publication_id: str) -> Path:
         """The directory of a publication; its name gives every row a `publication_id` column."""
         return self.publications_folder / f"{_PARTITION}{publication_id}"
+
+    def snapshot_file(self, snapshot_id: str) -> Path:
+        """Where the list of files of an ingested revision lies."""
+        return self.snapshots / f"{snapshot_id[7:23]}.json"
+
+    def snapshot_of(self, snapshot_id: str) -> DatasetSnapshot | None:
+        """The list of files of an ingested revision; None where it is gone or damaged."""
+        try:
+            snapshot = load_snapshot(self.snapshot_file(snapshot_id))
+        except DatasetError:
+            return None
+        return snapshot if snapshot.snapshot_id == snapshot_id else None
 
     def building_folder(self, publication_id: str) -> Path:
         """Where a publication is built before it appears."""
@@ -161,36 +197,119 @@ class Warehouse:
         return self._store
 
     def publications(self) -> list[Publication]:
-        """All publications, oldest first.
+        """All publications, oldest first, wherever their rows lie.
 
         Raises:
             WarehouseError: a publication whose record is missing or damaged.
         """
+        generation = self.generation()
+        compacted = (
+            {}
+            if generation is None
+            else {record.publication_id: record for record in generation.publications}
+        )
+        own = {record.publication_id: record for record in self.uncompacted()}
+        return [
+            record
+            for publication_id, record in sorted({**own, **compacted}.items())
+            if self.until is None or publication_id <= self.until
+        ]
+
+    def uncompacted(self) -> list[Publication]:
+        """Publications whose rows lie in their own directory, oldest first; the empty first one
+        is always among them.
+
+        Raises:
+            WarehouseError: a publication whose record is missing or damaged.
+        """
+        generation = self.generation()
+        compacted = (
+            set()
+            if generation is None
+            else {record.publication_id for record in generation.publications}
+        )
+        return [
+            self.record_of(publication_id)
+            for publication_id in self.publication_folders()
+            if (publication_id == GENESIS or publication_id not in compacted)
+            and (self.until is None or publication_id <= self.until)
+        ]
+
+    def publication_folders(self) -> list[str]:
+        """The identifiers of the publications that have a directory, oldest first."""
         if not self.publications_folder.is_dir():
             return []
-        found = [
-            self._record_of(folder)
-            for folder in sorted(self.publications_folder.iterdir())
+        return sorted(
+            folder.name.removeprefix(_PARTITION)
+            for folder in self.publications_folder.iterdir()
             if folder.is_dir() and folder.name.startswith(_PARTITION)
-        ]
-        return sorted(found, key=lambda record: record.publication_id)
+        )
 
-    def _record_of(self, folder: Path) -> Publication:
+    def generation(self) -> Generation | None:
+        """The newest generation, None where nothing was compacted yet.
+
+        Raises:
+            WarehouseError: its record is missing or damaged.
+        """
+        numbers = self.generation_numbers()
+        if not numbers:
+            return None
+        path = self.folder_of_generation(numbers[-1]) / GENERATION_RECORD
         try:
-            return Publication.model_validate_json((folder / _RECORD).read_bytes())
+            return Generation.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             raise WarehouseError(
-                f"{folder / _RECORD}: no readable publication record; run `kernelindex doctor`"
+                f"{path}: no readable record of the generation; run `kernelindex doctor`"
+            ) from error
+
+    def generation_numbers(self) -> list[int]:
+        """The generations that have a directory, oldest first."""
+        if not self.generations_folder.is_dir():
+            return []
+        return sorted(
+            int(folder.name)
+            for folder in self.generations_folder.iterdir()
+            if folder.name.isdigit()
+        )
+
+    def folder_of_generation(self, number: int) -> Path:
+        """The directory of a generation."""
+        return self.generations_folder / f"{number:08d}"
+
+    def record_of(self, publication_id: str) -> Publication:
+        """The record in a publication's directory.
+
+        Raises:
+            WarehouseError: a record that is missing or damaged.
+        """
+        path = self.folder_of(publication_id) / PUBLICATION_RECORD
+        try:
+            return Publication.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise WarehouseError(
+                f"{path}: no readable publication record; run `kernelindex doctor`"
             ) from error
 
     def files(self, table: str) -> list[str]:
         """Every Parquet file of a table, oldest first; never an empty list."""
+        return [*self.compacted_files(table), *self.own_files(table)]
+
+    def own_files(self, table: str) -> list[str]:
+        """The files of a table that lie in directories of publications; never an empty list."""
         return [
             str(self.folder_of(record.publication_id) / file.name)
-            for record in self.publications()
+            for record in self.uncompacted()
             if table in record.tables
             for file in record.tables[table].files
         ]
+
+    def compacted_files(self, table: str) -> list[str]:
+        """The files of a table that lie in the newest generation."""
+        generation = self.generation()
+        if generation is None or table not in generation.tables:
+            return []
+        folder = self.folder_of_generation(generation.number)
+        return [str(folder / file.name) for file in generation.tables[table].files]
 
     @contextmanager
     def locked(self) -> Iterator[None]:

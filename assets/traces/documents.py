@@ -2,8 +2,8 @@
 
 Only shapes and types are checked here; what a value means is decided in `assets.manifests`.
 Field names that changed over time are aliases of the newest one. Unknown fields are kept in
-`model_extra` where they are few (definitions, solutions) and ignored in traces, whose raw bytes
-stay in the raw store.
+`model_extra` where they are few (definitions, solutions), so that a reader can say what it did
+not read, and ignored in traces, whose raw bytes stay in the raw store.
 """
 
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 # JSON numbers are doubles; whether one is an integer is decided where it is used.
-Number = int | float
+Number = float
 # Upstream writes non-finite numbers as bare tokens, as strings and as null.
 Measured = float | str | None
 
@@ -22,7 +22,30 @@ class Document(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, populate_by_name=True)
 
 
-class Axis(Document):
+class OpenDocument(Document):
+    """Base of documents whose unknown fields are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def unread(self) -> list[str]:
+        """Fields that no model knows, e.g. `init`, `axes.*.parent`, each once."""
+        found = dict.fromkeys(self.model_extra or {})
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            many = value.values() if isinstance(value, dict) else value
+            if isinstance(value, OpenDocument):
+                found |= dict.fromkeys(f"{field}.{name}" for name in value.unread())
+            elif isinstance(value, dict | list):
+                found |= dict.fromkeys(
+                    f"{field}.*.{name}"
+                    for part in many
+                    if isinstance(part, OpenDocument)
+                    for name in part.unread()
+                )
+        return list(found)
+
+
+class Axis(OpenDocument):
     """One axis of a definition: constant, variable, or derived by an expression."""
 
     type: Literal["var", "const", "expr"]
@@ -31,7 +54,7 @@ class Axis(Document):
     description: str | None = None
 
 
-class Tensor(Document):
+class Tensor(OpenDocument):
     """One input or output of a definition; a null or empty shape is a scalar."""
 
     shape: list[str | Number] | None = None
@@ -40,10 +63,8 @@ class Tensor(Document):
     optional: bool | None = None
 
 
-class Definition(Document):
+class Definition(OpenDocument):
     """An operation with its reference implementation (as text; it is never run here)."""
-
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True, populate_by_name=True)
 
     name: str
     op_type: str | None = Field(default=None, validation_alias=AliasChoices("op_type", "type"))
@@ -56,17 +77,15 @@ class Definition(Document):
     constraints: list[str] | None = None
 
 
-class Source(Document):
+class Source(OpenDocument):
     """One source file of a solution."""
 
     path: str
     content: str
 
 
-class SolutionSpec(Document):
+class SolutionSpec(OpenDocument):
     """How a solution is built and called."""
-
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True, populate_by_name=True)
 
     language: str | None = None
     languages: list[str] | None = None
@@ -77,10 +96,8 @@ class SolutionSpec(Document):
     binding: str | None = None
 
 
-class Solution(Document):
+class Solution(OpenDocument):
     """An implementation of a definition."""
-
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True, populate_by_name=True)
 
     name: str
     definition: str
@@ -98,6 +115,12 @@ class InputDescriptor(Document):
     path: str | None = None
     tensor_key: str | None = None
 
+    def parts(self) -> tuple[object, ...]:
+        """All that tells one descriptor from another; 1 and true are not the same."""
+        value = self.value
+        is_given = "value" in self.model_fields_set
+        return self.type, is_given, type(value), value, self.path, self.tensor_key
+
 
 class Tolerance(Document):
     """Error bounds of one workload (SOL-ExecBench)."""
@@ -113,6 +136,16 @@ class Workload(Document):
     axes: dict[str, Number]
     inputs: dict[str, InputDescriptor] | None = None
     tolerance: Tolerance | None = None
+
+    def parts(self) -> tuple[object, ...]:
+        """All that tells one workload from another, as something that can be a key."""
+        tolerance = self.tolerance
+        return (
+            self.uuid,
+            *self.axes.items(),
+            *((name, *item.parts()) for name, item in (self.inputs or {}).items()),
+            tolerance and (tolerance.max_atol, tolerance.max_rtol),
+        )
 
 
 class Correctness(Document):

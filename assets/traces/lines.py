@@ -1,7 +1,7 @@
 """Cut a file into its documents, whatever form the file has.
 
 JSON Lines, one JSON object, a JSON array, objects written one after the other with indentation,
-CRLF, a byte order mark, blank lines, and files that end too early: each good document comes out
+CRLF, byte order marks, blank lines, and files that end too early: each good document comes out
 with the line it starts on, each bad stretch comes out as `Malformed`, and neither stops the rest.
 What a document means is not looked at.
 """
@@ -12,11 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BLANK = re.compile(r"[ \t\r\n]*")
-_RESUME = re.compile(r"^[{\[]", re.MULTILINE)
+# Files that were written one after the other bring their byte order marks along.
+_BLANK_BYTES = b" \t\r\n"
+_BLANK = re.compile("[ \t\r\n\ufeff]*")
+_BEGIN_OF_LINE = re.compile("^([ \t\ufeff]*)[{\\[]", re.MULTILINE)
+_NEXT_BYTE = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*([^ \t\r\n\xef]?)")
 _decoder = json.JSONDecoder()
 
 EXCERPT_CHARACTERS = 200
+NESTED_TOO_DEEPLY = "no JSON: nested too deeply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,74 +47,113 @@ def read_documents(data: bytes) -> Iterator[RawDocument | Malformed]:
     that a large file is parsed once and not twice: a reader may still find it malformed, and then
     asks `explain` for the message.
     """
-    data = data.removeprefix(_BYTE_ORDER_MARK)
-    if data.lstrip()[:1] == b"[":
-        yield from _scan(data, 0, 1, in_array=True)
-        return
     line = 0
     position = 0
     while position < len(data):
         end = data.find(b"\n", position)
         end = len(data) if end < 0 else end
         line += 1
-        stripped = data[position:end].strip()
-        if stripped[:1] == b"{" and stripped[-1:] == b"}":
+        stripped = data[position:end].strip(_BLANK_BYTES)
+        if stripped.startswith(_BYTE_ORDER_MARK):
+            stripped = stripped[len(_BYTE_ORDER_MARK) :].lstrip(_BLANK_BYTES)
+        if stripped[:1] == b"{" and stripped[-1:] == b"}" and not _goes_on(data, end):
             yield RawDocument(line, stripped)
         elif stripped:
             # Not one document a line from here on.
-            yield from _scan(data, position, line, in_array=False)
+            yield from _Scanner(data[position:].decode("utf-8", "surrogateescape"), line).scan()
             return
         position = end + 1
 
 
-def _scan(
-    data: bytes, offset: int, first_line: int, *, in_array: bool
-) -> Iterator[RawDocument | Malformed]:
-    text = data[offset:].decode("utf-8", "surrogateescape")
-    counter = _LineCounter(text, first_line)
-    position = _skip_blank(text, 0)
-    if in_array:
-        position = _skip_blank(text, position + 1)
-    while position < len(text) and not (in_array and text[position] == "]"):
-        line = counter.line_at(position)
-        try:
-            _, end = _decoder.raw_decode(text, position)
-        except (json.JSONDecodeError, RecursionError) as error:
-            message = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-            yield Malformed(line, f"no JSON: {message}", _excerpt(text, position))
-            position = _resume_after(text, position)
-        else:
-            yield RawDocument(line, text[position:end].encode("utf-8", "surrogateescape"))
-            position = _skip_separator(text, end) if in_array else _skip_blank(text, end)
+def cut_again(document: RawDocument) -> list[RawDocument | Malformed]:
+    """What a line holds that was taken for one document but is no JSON.
+
+    Files that lack their last newline, written one after the other, have two documents in a line.
+    """
+    text = document.data.decode("utf-8", "surrogateescape")
+    return list(_Scanner(text, document.line).scan())
 
 
-def _skip_blank(text: str, position: int) -> int:
-    match = _BLANK.match(text, position)
-    return match.end() if match else position
+def _goes_on(data: bytes, end_of_line: int) -> bool:
+    """Whether the value of a line that ends with `}` may go on in the next one."""
+    if data[end_of_line + 1 : end_of_line + 2] in (b"{", b""):
+        return False
+    match = _NEXT_BYTE.match(data, end_of_line)
+    return match is not None and match[1] in (b",", b"}")
 
 
-def _skip_separator(text: str, position: int) -> int:
-    position = _skip_blank(text, position)
-    if text[position : position + 1] == ",":
-        position = _skip_blank(text, position + 1)
-    return position
+class _Scanner:
+    """Finds the values of a text by parsing it; the elements of an array count as values."""
 
-
-def _resume_after(text: str, position: int) -> int:
-    # The next line that begins a value in the first column; else nothing more can be told apart.
-    end_of_line = text.find("\n", position)
-    match = _RESUME.search(text, end_of_line + 1) if end_of_line >= 0 else None
-    return match.start() if match else len(text)
-
-
-class _LineCounter:
     def __init__(self, text: str, first_line: int) -> None:
-        self._text, self._line, self._position = text, first_line, 0
+        self._text = text
+        self._line, self._counted = first_line, 0
 
-    def line_at(self, position: int) -> int:
-        self._line += self._text.count("\n", self._position, position)
-        self._position = position
+    def scan(self) -> Iterator[RawDocument | Malformed]:
+        text = self._text
+        position = self._skip_blank(0)
+        array_line: int | None = None
+        while position < len(text):
+            if array_line is None and text[position] == "[":
+                array_line = self._line_at(position)
+                position = self._skip_blank(position + 1)
+                continue
+            if array_line is not None and text[position] == "]":
+                array_line = None
+                position = self._skip_blank(position + 1)
+                continue
+            line = self._line_at(position)
+            try:
+                # A ValueError that is no JSONDecodeError: an integer of thousands of digits.
+                _, end = _decoder.raw_decode(text, position)
+            except (ValueError, RecursionError) as error:
+                yield Malformed(line, _message(error), _excerpt(text, position))
+                position = self._resume_after(position)
+            else:
+                yield RawDocument(line, text[position:end].encode("utf-8", "surrogateescape"))
+                position = self._skip_blank(end)
+                # Outside an array a comma is a mistake that costs nothing.
+                if text[position : position + 1] == ",":
+                    position = self._skip_blank(position + 1)
+        if array_line is not None:
+            yield Malformed(
+                array_line, "no JSON: the file ends before the array that begins here does", "["
+            )
+
+    def _skip_blank(self, position: int) -> int:
+        match = _BLANK.match(self._text, position)
+        return match.end() if match else position
+
+    def _resume_after(self, position: int) -> int:
+        """Where the next value may begin: a line that is not indented more than the bad one.
+
+        Lines that are indented more belong to the bad value, if that is one at all.
+        """
+        text = self._text
+        begin_of_line = text.rfind("\n", 0, position) + 1
+        indentation = position - begin_of_line
+        if text[position] not in "{[" or text[begin_of_line:position].strip(" \t\ufeff"):
+            indentation = len(text)
+        end_of_line = text.find("\n", position)
+        if end_of_line < 0:
+            return len(text)
+        for match in _BEGIN_OF_LINE.finditer(text, end_of_line + 1):
+            if len(match[1]) <= indentation:
+                return match.end() - 1
+        return len(text)
+
+    def _line_at(self, position: int) -> int:
+        self._line += self._text.count("\n", self._counted, position)
+        self._counted = position
         return self._line
+
+
+def _message(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return NESTED_TOO_DEEPLY
+    if isinstance(error, json.JSONDecodeError):
+        return f"no JSON: {error.msg}"
+    return "no JSON that can be kept: an integer of thousands of digits"
 
 
 def _excerpt(text: str, position: int) -> str:
@@ -130,7 +173,7 @@ def explain(data: bytes) -> str | None:
     except UnicodeDecodeError as error:
         return f"no UTF-8: {error.reason} at byte {error.start}"
     except json.JSONDecodeError as error:
-        return f"no JSON: {error.msg} at column {error.colno}"
-    except RecursionError:
-        return "no JSON: nested too deeply"
+        return f"{_message(error)} at column {error.colno}"
+    except (ValueError, RecursionError) as error:
+        return _message(error)
     return None

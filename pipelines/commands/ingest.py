@@ -3,11 +3,14 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
+from assets.answers.lookup import short
+from assets.answers.units import count_text
 from assets.tables.ingestion import IngestionReport
+from assets.tables.reader import open_database
 from pipelines.commands.leaderboards import print_leaderboards
-from pipelines.commands.output import fail, stderr, stdout
+from pipelines.commands.output import add_row, fail, show, stderr, stdout, table
+from pipelines.commands.replay import replay_all
 from pipelines.settings import Settings
 
 
@@ -25,6 +28,15 @@ def ingest(
     authors: Annotated[
         str | None, typer.Option(help="author directories to read, separated by commas")
     ] = None,
+    with_tensors: Annotated[
+        bool, typer.Option("--with-tensors", help="also fetch the tensor files of workloads")
+    ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="make every publication again from the raw store, with no network"
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="print one JSON object as the last line")
     ] = False,
@@ -34,13 +46,18 @@ def ingest(
     from pipelines.instance import InstanceError
 
     settings = Settings.from_environment()
+    if replay:
+        if dataset or revision or authors or with_tensors:
+            fail("--replay makes again what was ingested; it takes no other option than --json")
+        replay_all(json)
+        return
     names = tuple(name.strip() for name in (authors or "").split(",") if name.strip())
     if authors is not None and not names:
         fail("--authors names no author")
-    request = IngestRequest(dataset or settings.dataset, revision, names)
+    request = IngestRequest(dataset or settings.dataset, revision, names, with_tensors)
     try:
-        with progress_on(stderr) as show:
-            report = run_ingest(settings, request, show)
+        with progress_on(stderr) as progress:
+            report = run_ingest(settings, request, progress)
     except (IngestError, InstanceError) as error:
         fail(str(error))
     if json:
@@ -52,34 +69,49 @@ def ingest(
 
 
 def _print_report(report: IngestionReport) -> None:
-    table = Table(title=f"{report.dataset} @ {report.revision[:12]}", title_justify="left")
-    table.add_column("documents")
-    for column in ("read", "published", "known", "quarantined", "workload rows"):
-        table.add_column(column, justify="right")
+    show(f"{report.dataset} at {report.revision[:12]}", "bold")
+    made = table(
+        [
+            ("documents", "left"),
+            ("read", "right"),
+            ("published", "right"),
+            ("known", "right"),
+            ("quarantined", "right"),
+        ]
+    )
     for kind in report.read:
-        table.add_row(
-            kind,
-            str(report.read[kind]),
-            str(report.published[kind]),
-            str(report.known[kind]),
-            str(report.quarantined[kind]),
-            str(report.workload_rows[kind]),
-        )
-    stdout.print(table)
+        counts = (report.read, report.published, report.known, report.quarantined)
+        if report.workload_rows[kind] < report.read[kind]:
+            add_row(made, f"{kind}s", *(f"{count[kind]:,}" for count in counts))
+    stdout.print(made)
+    workload_rows = sum(report.workload_rows.values())
+    if workload_rows:
+        show(f"{count_text(workload_rows, 'more row')} describe workloads, which traces refer to.")
     if report.publication is None:
-        stdout.print("Nothing new: everything that was read is already published.")
+        show("Nothing new: everything that was read is already published.")
     else:
-        stdout.print(f"Published as {report.publication}.")
-    for reason, count in sorted(report.reasons.items()):
-        stdout.print(f"  {count} x {reason}  (kernelindex quarantine --explain {reason})")
+        show(f"Published as {report.publication}.")
+    if report.reasons:
+        show(f"{count_text(sum(report.reasons.values()), 'item')} in quarantine, by reason:")
+        for reason, count in sorted(report.reasons.items(), key=lambda item: (-item[1], item[0])):
+            show(f"  {count:>6,}  {reason}")
+        worst = max(report.reasons, key=lambda reason: report.reasons[reason])
+        show(f"  kernelindex quarantine --explain {worst}")
+    show()
 
 
 def _print_next_steps(settings: Settings) -> None:
-    stdout.print(f"\nThe data is in {settings.warehouse}", soft_wrap=True)
-    stdout.print("Try next:")
-    for command in (
-        'kernelindex query "select * from leaderboard_operations"',
-        "kernelindex top rmsnorm_h128",
-        "make dev",
-    ):
-        stdout.print(f"  {command}", markup=False)
+    show(f"The data is in {settings.warehouse}")
+    show("Try next:")
+    with open_database(settings.warehouse) as database:
+        operations = database.execute(
+            "select operation from leaderboard_operations order by runs desc, operation limit 1"
+        ).fetchall()
+        records = database.execute(
+            "select run_digest from records order by since desc, run_digest limit 1"
+        ).fetchall()
+    if operations:
+        show(f"  kernelindex top {operations[0][0]}")
+    if records:
+        show(f"  kernelindex show {short(records[0][0])}")
+    show('  kernelindex query "from leaderboard_solutions select solution, wins"')

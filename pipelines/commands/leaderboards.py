@@ -1,31 +1,87 @@
-"""Leaderboards as tables in the terminal."""
+"""The two leaderboards of the ingestion summary, in columns that fit 80 characters."""
 
+import duckdb
 from rich.table import Table
 
+from assets.answers.units import ratio_text
 from assets.tables.reader import open_database
-from pipelines.commands.output import stdout
+from pipelines.commands.output import add_row, stdout, table
 from pipelines.settings import Settings
 
-_SHOWN = ("leaderboard_authors", "leaderboard_operations")
-_ROWS = 15
+_ROWS = 8
 
 
 def print_leaderboards(settings: Settings) -> None:
-    """The first rows of the leaderboards."""
+    """The first rows of the leaderboards of authors and operations."""
     with open_database(settings.warehouse) as database:
-        for name in _SHOWN:
-            relation = database.table(name).limit(_ROWS)
-            table = Table(title=name, title_justify="left")
-            for column in relation.columns:
-                table.add_column(column, overflow="fold")
-            for row in relation.fetchall():
-                table.add_row(*(_cell(value) for value in row))
-            stdout.print(table)
+        stdout.print(_authors(database))
+        stdout.print(_operations(database))
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return str(value)
+def _authors(database: duckdb.DuckDBPyConnection) -> Table:
+    made = table(
+        [
+            ("GPU", "cut"),
+            ("author", "cut"),
+            ("wins", "right"),
+            ("groups", "right"),
+            ("passed runs", "right"),
+            ("vs baseline", "right"),
+        ],
+        title="Authors (over all operations)",
+    )
+    rows = database.execute(
+        """
+        select gpu_product, author, wins, groups_attempted, groups_available, runs_passed,
+            runs_attempted, speedup_over_baseline
+        from leaderboard_authors
+        where family = 'all'
+        order by wins desc, gpu_product, author
+        limit $rows
+        """,
+        {"rows": _ROWS},
+    ).fetchall()
+    for gpu, author, wins, attempted, available, passed, tried, speedup in rows:
+        add_row(
+            made,
+            gpu,
+            author,
+            wins,
+            f"{attempted}/{available}",
+            f"{passed}/{tried}",
+            ratio_text(speedup),
+        )
+    return made
+
+
+def _operations(database: duckdb.DuckDBPyConnection) -> Table:
+    made = table(
+        [
+            ("operation", "cut"),
+            ("GPU", "cut"),
+            ("groups", "right"),
+            ("passed impl.", "right"),
+            ("most wins", "cut"),
+        ],
+        title="Operations",
+    )
+    rows = database.execute(
+        """
+        select operation, gpu_product, comparison_groups, implementations_passed,
+            implementations_tried, most_wins_author, most_wins
+        from leaderboard_operations
+        order by runs desc, operation, gpu_product
+        limit $rows
+        """,
+        {"rows": _ROWS},
+    ).fetchall()
+    for operation, gpu, groups, passed, tried, author, wins in rows:
+        add_row(
+            made,
+            operation,
+            gpu,
+            groups,
+            f"{passed}/{tried}",
+            f"{author} ({wins})" if author else "",
+        )
+    return made

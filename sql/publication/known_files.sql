@@ -1,5 +1,5 @@
 -- What is known of the files of a dataset: the newest published state of each content of a path.
--- Parameters: source_files (list of Parquet files), dataset, parser_version.
+-- Reads the view published_source_files. Parameters: dataset, parser_version.
 -- key: path, file_digest
 select
     path,
@@ -11,7 +11,7 @@ select
     quarantined,
     reasons_json,
     newest_trace_at
-from read_parquet($source_files, hive_partitioning = true)
+from published_source_files
 where dataset = $dataset and parser_version = $parser_version
 qualify
     row_number() over (

@@ -1,0 +1,189 @@
+"""Find what a person means: a digest, its beginning, an external identifier or a name."""
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import duckdb
+
+from assets.answers.errors import NoAnswerError
+
+_HEXADECIMAL = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})")
+_SHOWN_CANDIDATES = 10
+_SHORT = 12
+
+
+class Kind(StrEnum):
+    """What can be looked up."""
+
+    RUN = "run"
+    IMPLEMENTATION = "implementation"
+    WORKLOAD = "workload"
+    OPERATION = "operation"
+    ENVIRONMENT = "environment"
+    PROTOCOL = "protocol"
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, order=True)
+class Found:
+    """One thing with the name that people know it by."""
+
+    kind: Kind
+    digest: str
+    name: str
+
+
+# Of each kind: how it is named in an answer, and the condition under which a text names it.
+_NAMES = {
+    Kind.RUN: ("external_id", "external_id = $text"),
+    Kind.IMPLEMENTATION: (
+        "solution_name",
+        "list_contains(solution_names, $text) or slug = $text",
+    ),
+    Kind.WORKLOAD: ("axes_label", "list_contains(external_ids, $text)"),
+    Kind.OPERATION: (
+        "name",
+        "name = $text or slug = $text or list_contains(aliases, $text) "
+        "or list_contains(definition_names, $text)",
+    ),
+    Kind.ENVIRONMENT: ("concat_ws(' · ', gpu_product, summary)", "gpu_product = $text"),
+    Kind.PROTOCOL: ("title", "name = $text"),
+    Kind.PROJECT: ("name", "slug = $text or name = $text"),
+}
+
+
+def short(digest: str) -> str:
+    """The beginning of a digest, without its prefix: enough to name it in most warehouses."""
+    return digest.removeprefix("sha256:")[:_SHORT]
+
+
+def find(
+    connection: duckdb.DuckDBPyConnection, text: str, kinds: Iterable[Kind] = tuple(Kind)
+) -> Found:
+    """The one thing of these kinds that a text names.
+
+    Raises:
+        NoAnswerError: nothing of that name (with similar ones), or several.
+    """
+    wanted = tuple(kinds)
+    found = find_all(connection, text, wanted)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        shown = tuple(
+            f"{item.kind} {short(item.digest)}  {item.name}" for item in found[:_SHOWN_CANDIDATES]
+        )
+        more = len(found) - len(shown)
+        raise NoAnswerError(
+            f"{text}: names {len(found)} things; give more of the digest"
+            + (f" (the first {len(shown)} are listed)" if more else ""),
+            shown,
+        )
+    names = ", ".join(wanted[:-1]) + f" or {wanted[-1]}" if len(wanted) > 1 else str(wanted[0])
+    raise NoAnswerError(f"{text}: no {names} of that digest or name", similar(connection, text))
+
+
+def find_all(
+    connection: duckdb.DuckDBPyConnection, text: str, kinds: Iterable[Kind]
+) -> list[Found]:
+    """Everything of these kinds that a text names, by kind, then by digest."""
+    digits = _HEXADECIMAL.fullmatch(text.lower())
+    found: set[Found] = set()
+    for kind in kinds:
+        label, condition = _NAMES[kind]
+        column = f"{kind}_digest"
+        parameters = {"text": text}
+        if digits:
+            low = f"sha256:{digits[1]}"
+            # A range, so that the statistics of sorted blocks can be used.
+            condition = f"({condition}) or ({column} >= $low and {column} <= $high)"
+            parameters |= {"low": low, "high": f"{low}~"}
+        rows = connection.execute(
+            f"select {column}, {label} from {kind}s where {condition}", parameters
+        ).fetchall()
+        found |= {Found(kind, digest, str(name or "")) for digest, name in rows}
+        if kind is Kind.IMPLEMENTATION and digits:
+            found |= _renamed(connection, str(parameters["low"]), str(parameters["high"]))
+    return sorted(found)
+
+
+def _renamed(connection: duckdb.DuckDBPyConnection, low: str, high: str) -> set[Found]:
+    """Implementations that are shown under the digest of an earlier revision."""
+    rows = connection.execute(
+        """
+        select implementations.implementation_digest, implementations.solution_name
+        from identity_aliases
+        inner join implementations
+            on implementations.implementation_digest = identity_aliases.kept_digest
+        where identity_aliases.implementation_digest between $low and $high
+        """,
+        {"low": low, "high": high},
+    ).fetchall()
+    return {Found(Kind.IMPLEMENTATION, digest, name) for digest, name in rows}
+
+
+def find_operation(connection: duckdb.DuckDBPyConnection, text: str) -> Found:
+    """The operation that a definition name, slug, alias or digest names.
+
+    Raises:
+        NoAnswerError: none, with similar names, or several.
+    """
+    found = find_all(connection, text, (Kind.OPERATION,))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NoAnswerError(
+            f"{text}: names {len(found)} operations; give the digest of one",
+            tuple(f"{short(item.digest)}  {item.name}" for item in found[:_SHOWN_CANDIDATES]),
+        )
+    raise NoAnswerError(f"{text}: no such operation", similar(connection, text))
+
+
+def operation_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The names that operations are known by, sorted."""
+    rows = connection.execute(
+        "select distinct unnest(definition_names) as name from operations order by name"
+    ).fetchall()
+    return [str(name) for (name,) in rows]
+
+
+def similar(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[str, ...]:
+    """Names of operations and solutions that look like a text, the most alike first."""
+    rows = connection.execute(
+        """
+        select unnest(definition_names) as name from operations
+        union
+        select unnest(solution_names) as name from implementations
+        """
+    ).fetchall()
+    names = sorted(str(name) for (name,) in rows)
+    close = difflib.get_close_matches(text, names, n=5, cutoff=0.5)
+    parts = [name for name in names if text.lower() in name.lower() and name not in close]
+    return tuple(close + parts[: 5 - len(close)])
+
+
+def gpus(connection: duckdb.DuckDBPyConnection, text: str | None) -> list[str]:
+    """Devices that a text names: all of its words are words of the device's name.
+
+    Raises:
+        NoAnswerError: no such device, with those that there are.
+    """
+    rows = connection.execute(
+        "select distinct gpu_product from environments order by gpu_product"
+    ).fetchall()
+    products = [str(product) for (product,) in rows]
+    if text is None:
+        return products
+    exact = [product for product in products if product.lower() == text.lower()]
+    words = set(_words(text))
+    matching = exact or [product for product in products if words <= set(_words(product))]
+    if not matching:
+        raise NoAnswerError(f"{text}: nothing was measured on such a device", tuple(products))
+    return matching
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[\s_\-]+", text.lower()) if word]

@@ -1,0 +1,125 @@
+"""Examine the database: does it open, is it current, and do the files give the same tables?
+
+Every table is built once more beside the database and compared with it, row by row where its
+values are exact, by the number of rows where they are sums of floating-point numbers.
+"""
+
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+from assets.leaderboards.build import build_database
+from assets.leaderboards.catalog import SqlTable, sql_catalog
+from assets.tables.errors import WarehouseError
+from assets.tables.findings import Examination, Fault, Finding, Level
+from assets.tables.reader import open_database
+from assets.tables.time_travel import WarehouseAsOf
+from assets.tables.warehouse import Warehouse
+
+_EXACT = frozenset({"tables", "rankings"})
+
+
+def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examination:
+    """Look at the database file; with `rebuild`, compare it with what the files give.
+
+    Raises:
+        WarehouseError: published files that cannot be read.
+    """
+    found = Examination()
+    published = [record.publication_id for record in warehouse.publications()]
+    try:
+        with open_database(warehouse.root) as connection:
+            rows = connection.sql("select publication_id from publications").fetchall()
+            tables = {name for (name,) in connection.sql("show tables").fetchall()}
+    except (WarehouseError, duckdb.Error) as error:
+        first_line = str(error).splitlines()[0]
+        found.findings.append(
+            Finding(Fault.NO_DATABASE, Level.ERROR, str(warehouse.database), first_line)
+        )
+        return found
+    found.count("tables", len(tables))
+    built_from = {publication_id for (publication_id,) in rows}
+    absent = [publication_id for publication_id in published if publication_id not in built_from]
+    if absent:
+        found.findings.append(
+            Finding(
+                Fault.OLD_DATABASE,
+                Level.ERROR,
+                str(warehouse.database),
+                "publications that it was built before",
+                count=len(absent),
+                examples=tuple(absent[:3]),
+            )
+        )
+        return found
+    missing = [table.name for table in sql_catalog() if table.name not in tables]
+    if missing:
+        found.findings.append(
+            Finding(
+                Fault.OLD_DATABASE,
+                Level.ERROR,
+                str(warehouse.database),
+                "tables of this version that it does not have",
+                count=len(missing),
+                examples=tuple(missing[:3]),
+            )
+        )
+    elif rebuild:
+        found.findings += _differences(warehouse)
+    return found
+
+
+def _differences(warehouse: Warehouse) -> list[Finding]:
+    newest = warehouse.publications()[-1].publication_id
+    with tempfile.TemporaryDirectory(dir=warehouse.root / "staging", prefix="doctor-") as folder:
+        again = WarehouseAsOf(warehouse, newest, "doctor")
+        again.database = Path(folder) / "again.duckdb"
+        build_database(again)
+        with warehouse.connect("4GB") as connection:
+            for name, path in (("published", warehouse.database), ("again", again.database)):
+                connection.execute(f"attach $path as {name} (read_only)", {"path": str(path)})
+            found = [_difference(connection, table) for table in sql_catalog()]
+            connection.execute("detach published")
+            connection.execute("detach again")
+    return [finding for finding in found if finding is not None]
+
+
+def _difference(connection: duckdb.DuckDBPyConnection, table: SqlTable) -> Finding | None:
+    columns = ", ".join(f'"{column.name}"' for column in table.file.columns)
+    if table.file.folder in _EXACT:
+        query = f"""
+            select
+                (select count(*) from (
+                    select {columns} from published."{table.name}"
+                    except all
+                    select {columns} from again."{table.name}"
+                )),
+                (select count(*) from (
+                    select {columns} from again."{table.name}"
+                    except all
+                    select {columns} from published."{table.name}"
+                ))
+        """
+    else:
+        query = f"""
+            select
+                greatest((select count(*) from published."{table.name}")
+                    - (select count(*) from again."{table.name}"), 0),
+                greatest((select count(*) from again."{table.name}")
+                    - (select count(*) from published."{table.name}"), 0)
+        """
+    try:
+        [(surplus, absent)] = connection.sql(query).fetchall()
+    except duckdb.Error as error:
+        first_line = str(error).splitlines()[0]
+        return Finding(Fault.WRONG_TABLE, Level.ERROR, table.name, first_line)
+    if not surplus and not absent:
+        return None
+    return Finding(
+        Fault.WRONG_TABLE,
+        Level.ERROR,
+        table.name,
+        f"{surplus} rows that the files do not give, {absent} that are absent",
+        count=int(surplus + absent),
+    )

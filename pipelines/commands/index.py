@@ -1,0 +1,87 @@
+"""Open the index for a command: the settings, the database, and errors as one line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import duckdb
+import typer
+
+from assets.answers.errors import NoAnswerError, QueryError
+from assets.answers.lookup import operation_names
+from assets.tables.errors import WarehouseError
+from assets.tables.reader import open_database, open_database_file
+from assets.tables.warehouse import Warehouse
+from pipelines.commands.output import fail, no
+from pipelines.settings import Settings
+
+Json = Annotated[bool, typer.Option("--json", help="print JSON alone on stdout")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="PUBLICATION",
+        help="answer as the index stood after this publication (identifier or number)",
+    ),
+]
+
+
+@contextmanager
+def errors_as_lines() -> Iterator[None]:
+    """Turn the errors that people can do something about into one line and an exit code."""
+    try:
+        yield
+    except NoAnswerError as error:
+        no(error.message, error.candidates)
+    except (WarehouseError, QueryError) as error:
+        fail(error.message)
+    except duckdb.OutOfMemoryException as error:
+        fail(f"too large for the memory that is allowed: {str(error).splitlines()[0]}")
+
+
+def open_warehouse() -> Warehouse:
+    """The warehouse of this deployment, which something was published to.
+
+    Raises:
+        WarehouseError: nothing was ingested yet.
+    """
+    warehouse = Warehouse(Settings.from_environment().warehouse)
+    if not warehouse.publications_folder.is_dir():
+        raise WarehouseError(f"{warehouse.root}: nothing here yet; run `kernelindex ingest` first")
+    return warehouse
+
+
+@contextmanager
+def open_index(as_of: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The database, as it stands or as it stood; errors end the command."""
+    with errors_as_lines():
+        warehouse = open_warehouse()
+        if as_of is None:
+            with open_database(warehouse.root) as connection:
+                yield connection
+        else:
+            from assets.leaderboards.history import database_as_of
+
+            with open_database_file(database_as_of(warehouse, as_of)) as connection:
+                yield connection
+
+
+def complete_operation(incomplete: str) -> list[str]:
+    """Names of operations that begin like this, for the shell."""
+    try:
+        with open_database(Settings.from_environment().warehouse) as connection:
+            return [name for name in operation_names(connection) if name.startswith(incomplete)]
+    except WarehouseError:
+        return []
+
+
+def complete_gpu(incomplete: str) -> list[str]:
+    """Names of devices that begin like this, for the shell."""
+    try:
+        with open_database(Settings.from_environment().warehouse) as connection:
+            rows = connection.execute(
+                "select distinct gpu_product from environments order by all"
+            ).fetchall()
+    except WarehouseError:
+        return []
+    return [name for (name,) in rows if name.lower().startswith(incomplete.lower())]

@@ -1,0 +1,191 @@
+"""`kernelindex doctor` and `compact`: is everything as it should be, and is it tidy."""
+
+import sys
+from datetime import timedelta
+from typing import Annotated
+
+import duckdb
+import typer
+
+from assets.tables.errors import WarehouseError
+from assets.tables.findings import Examination, Fault, Finding, Level
+from assets.tables.warehouse import Warehouse
+from pipelines.commands.index import Json, errors_as_lines, open_warehouse
+from pipelines.commands.output import ANSWER_IS_NO, print_json, say, show
+
+_OLDEST_PYTHON = (3, 11)
+
+
+def doctor(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="put right what can be put right")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="compare names, sizes and records; read no content")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Examine the installation and the warehouse; exit 1 if anything is wrong."""
+    with errors_as_lines():
+        warehouse = open_warehouse()
+        found = examine(warehouse, quick=quick)
+        done: list[str] = []
+        impossible: list[str] = []
+        if repair and (found.errors or found.findings):
+            done, impossible = _repair(warehouse, found)
+            found = examine(warehouse, quick=quick)
+    if json:
+        print_json(
+            {
+                "ok": not found.errors,
+                "installation": _installation(),
+                "looked_at": found.looked_at,
+                "findings": [finding.as_json() for finding in found.findings],
+                "repaired": done,
+                "not_repaired": impossible,
+            }
+        )
+    else:
+        _print(found, done, impossible, repair)
+    if found.errors:
+        raise typer.Exit(ANSWER_IS_NO)
+
+
+def examine(warehouse: Warehouse, *, quick: bool = False) -> Examination:
+    """Look at files, rows and database, each as far as the one before allows."""
+    # Only here: these read every file under sql/, which takes a while.
+    from assets.leaderboards.reproduction import examine_database
+    from assets.tables.integrity import examine_files
+    from assets.tables.row_checks import examine_rows
+
+    found = examine_files(warehouse, read_bytes=not quick)
+    # Rows of damaged files cannot be read; what they would say is known already.
+    if found.errors and not _only_raw(found.errors):
+        return found
+    try:
+        if not quick:
+            _merge(found, examine_rows(warehouse))
+        # A database that differs because a rule is broken is no finding of its own.
+        _merge(found, examine_database(warehouse, rebuild=not quick and not found.errors))
+    except (duckdb.Error, WarehouseError) as error:
+        first_line = str(error).splitlines()[0]
+        found.findings.append(
+            Finding(Fault.DAMAGED_FILE, Level.ERROR, str(warehouse.root), first_line)
+        )
+    return found
+
+
+def _only_raw(errors: list[Finding]) -> bool:
+    return all(finding.fault is Fault.DAMAGED_RAW for finding in errors)
+
+
+def _merge(found: Examination, more: Examination) -> None:
+    found.findings += more.findings
+    for what, number in more.looked_at.items():
+        found.count(what, number)
+
+
+def _repair(warehouse: Warehouse, found: Examination) -> tuple[list[str], list[str]]:
+    from assets.leaderboards.build import build_database
+    from assets.tables.repair import REBUILT_BY_BUILD, repair_files
+
+    repairs = repair_files(warehouse, found.findings)
+    again = examine(warehouse, quick=True)
+    needs_build = any(
+        finding.fault in REBUILT_BY_BUILD for finding in (*found.findings, *again.findings)
+    )
+    if needs_build and not repairs.impossible:
+        build_database(warehouse)
+        repairs.done.append(f"{warehouse.database}: built anew from the publications")
+    elif needs_build:
+        repairs.impossible.append(
+            f"{warehouse.database}: not built anew, publications that it needs are damaged"
+        )
+    return repairs.done, repairs.impossible
+
+
+def _installation() -> dict[str, object]:
+    import importlib.metadata
+
+    names = ("kernelindex-pipeline", "dagster", "duckdb", "pyarrow", "pydantic")
+    versions: dict[str, object] = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in names:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    return versions
+
+
+def _print(found: Examination, done: list[str], impossible: list[str], repair: bool) -> None:
+    versions = ", ".join(
+        f"{name} {version}" for name, version in _installation().items() if version is not None
+    )
+    show(versions)
+    looked = ", ".join(f"{number:,} {what}" for what, number in found.looked_at.items())
+    show(f"looked at {looked or 'nothing'}")
+    for text in done:
+        show(f"repaired  {text}", "green")
+    for text in impossible:
+        show(f"not repaired  {text}", "bold red")
+    for finding in found.findings:
+        _print_finding(finding)
+    if found.errors:
+        show(f"\n{len(found.errors)} error{'s' * (len(found.errors) != 1)}", "bold red")
+        if not repair:
+            show("kernelindex doctor --repair  puts right what can be put right")
+    else:
+        warnings = len(found.findings)
+        show("everything is as it should be" if not warnings else f"no errors, {warnings} to note")
+
+
+def _print_finding(finding: Finding) -> None:
+    style = "red" if finding.level is Level.ERROR else "yellow"
+    show(f"\n{finding.level}  {finding.fault}  {finding.where}", style)
+    count = f" ({finding.count:,})" if finding.count > 1 else ""
+    show(f"  {finding.message}{count}")
+    for example in finding.examples:
+        show(f"  e.g. {example}")
+
+
+def compact_publications(
+    keep_days: Annotated[
+        float, typer.Option(min=0, help="days that replaced files stay for readers of before")
+    ] = 7.0,
+    at_least: Annotated[
+        int, typer.Option(min=1, help="fewest publications that are worth rewriting")
+    ] = 2,
+    json: Json = False,
+) -> None:
+    """Rewrite small publications into one generation, and remove replaced files nobody reads."""
+    from assets.tables.compaction import compact, remove_replaced
+
+    with errors_as_lines():
+        warehouse = open_warehouse()
+        done = compact(warehouse, at_least=at_least)
+        removal = remove_replaced(warehouse, timedelta(days=keep_days))
+    if json:
+        print_json(
+            {
+                "generation": done.generation.number if done else None,
+                "publications": len(done.generation.publications) if done else 0,
+                "files_before": done.files_before if done else None,
+                "files_after": done.files_after if done else None,
+                "removed": [str(path) for path in removal.removed],
+                "kept": [{"folder": str(path), "reason": reason} for path, reason in removal.kept],
+            }
+        )
+        return
+    if done is None:
+        show("Nothing to compact.")
+    else:
+        show(
+            f"Generation {done.generation.number}: {len(done.generation.publications)} "
+            f"publications, {done.files_before} files before, {done.files_after} now."
+        )
+    if removal.removed:
+        show(f"Removed {len(removal.removed)} replaced folders.")
+    if removal.kept:
+        reasons = sorted({reason for _, reason in removal.kept})
+        show(f"Kept {len(removal.kept)} replaced folders: {'; '.join(reasons)}.")
+    say("the database is as it was; history and --as-of lose nothing")

@@ -1,0 +1,129 @@
+"""`kernelindex query`: any question in SQL, read only."""
+
+import io
+import json as json_text
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assets.answers.errors import QueryError
+from assets.answers.values import Rows, json_value, run_query
+from pipelines.commands.index import AsOf, Json, open_index
+from pipelines.commands.output import add_row, fail, say, stdout, table
+
+_SHOWN_ROWS = 200
+
+
+class Format(StrEnum):
+    """How a result is written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="one statement; `-` reads it from standard input")],
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", help="default: by --output's ending, else table"),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="write to this file, whole or not at all")
+    ] = None,
+    json: Json = False,
+    as_of: AsOf = None,
+) -> None:
+    """Ask in SQL. Nothing can be changed, and no file but the database can be read."""
+    chosen = Format.JSON if json else format or _by_ending(output)
+    if json and format not in (None, Format.JSON):
+        fail("--json and --format contradict each other")
+    if chosen is Format.PARQUET and output is None:
+        fail("--format parquet needs --output FILE")
+    text = sys.stdin.read() if sql == "-" else sql
+    if not text.strip():
+        fail("the statement is empty")
+    with open_index(as_of) as connection:
+        rows = run_query(connection, text)
+        if output is None:
+            _write(rows, chosen, sys.stdout)
+        else:
+            say(f"{_write_file(rows, chosen, output):,} rows written to {output}")
+
+
+def _by_ending(output: Path | None) -> Format:
+    ending = output.suffix.removeprefix(".").lower() if output else ""
+    return Format(ending) if ending in ("csv", "json", "parquet") else Format.TABLE
+
+
+def _write(rows: Rows, chosen: Format, stream: io.TextIOBase | object) -> int:
+    if chosen is Format.TABLE:
+        return _print_table(rows)
+    assert isinstance(stream, io.TextIOBase)
+    return rows.write_csv(stream) if chosen is Format.CSV else _write_json(rows, stream)
+
+
+def _write_json(rows: Rows, stream: io.TextIOBase) -> int:
+    """One array, an object a line, written as rows come."""
+    written = 0
+    stream.write("[")
+    for item in rows.as_objects():
+        stream.write(",\n " if written else "\n ")
+        stream.write(json_text.dumps(item, ensure_ascii=False, allow_nan=False))
+        written += 1
+    stream.write("\n]\n" if written else "]\n")
+    return written
+
+
+def _write_file(rows: Rows, chosen: Format, output: Path) -> int:
+    with _appearing(output) as temporary:
+        if chosen is Format.PARQUET:
+            return rows.write_parquet(temporary)
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            if chosen is Format.TABLE:
+                return rows.write_csv(stream)
+            return _write(rows, chosen, stream)
+
+
+@contextmanager
+def _appearing(output: Path) -> Iterator[Path]:
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        temporary.replace(output)
+    except OSError as error:
+        raise QueryError(f"{output}: cannot be written ({error.strerror or error})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _print_table(rows: Rows) -> int:
+    made = table([(name, "fold") for name in rows.columns])
+    shown = 0
+    for row in rows:
+        if shown == _SHOWN_ROWS:
+            say(f"the first {_SHOWN_ROWS} rows; --format csv, json or parquet gives all of them")
+            break
+        add_row(made, *(_cell(value) for value in row))
+        shown += 1
+    stdout.print(made)
+    say(f"{shown:,} row{'' if shown == 1 else 's'}")
+    return shown
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    plain = json_value(value)
+    if isinstance(plain, dict | list):
+        return json_text.dumps(plain, ensure_ascii=False)
+    return str(plain)

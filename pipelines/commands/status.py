@@ -1,0 +1,163 @@
+"""`kernelindex status` and `revisions`: what the index holds, and what brought it."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from assets.answers.units import size_text, time_text
+from assets.answers.values import json_value
+from assets.tables.warehouse import GENESIS, Publication, Warehouse
+from pipelines.commands.index import Json, errors_as_lines, open_index, open_warehouse
+from pipelines.commands.output import add_row, print_json, show, stdout, table
+
+_COUNTED = (
+    "runs",
+    "ranked_runs",
+    "implementations",
+    "operations",
+    "workloads",
+    "environments",
+    "projects",
+    "corrections",
+    "quarantine",
+)
+
+
+def status(json: Json = False) -> None:
+    """Say what the index holds, how fresh it is and where it lies."""
+    with errors_as_lines():
+        warehouse = open_warehouse()
+        records = _records(warehouse)
+    with open_index() as connection:
+        rows = {
+            name: int(connection.execute(f"select count(*) from {name}").fetchall()[0][0])
+            for name in _COUNTED
+        }
+        built_from = connection.execute("select max(publication_id) from publications").fetchall()
+        datasets = connection.execute(
+            "select dataset, count(distinct revision), max(revision_at) from revisions "
+            "group by dataset order by dataset"
+        ).fetchall()
+        devices = [
+            name
+            for (name,) in connection.execute(
+                "select distinct gpu_product from environments order by all"
+            ).fetchall()
+        ]
+    newest = records[-1] if records else None
+    stale = newest is not None and built_from[0][0] != newest.publication_id
+    generation = warehouse.generation()
+    report: dict[str, Any] = {
+        "warehouse": str(warehouse.root),
+        "database": str(warehouse.database),
+        "database_size_bytes": warehouse.database.stat().st_size,
+        "publications": len(records),
+        "newest_publication": newest.publication_id if newest else None,
+        "generation": generation.number if generation else None,
+        "database_is_current": not stale,
+        "rows": rows,
+        "datasets": [
+            {"dataset": name, "revisions": number, "newest_revision_at": json_value(at)}
+            for name, number, at in datasets
+        ],
+        "devices": devices,
+        "publications_size_bytes": _size_of(
+            warehouse.publications_folder, warehouse.generations_folder
+        ),
+        "free_bytes": shutil.disk_usage(warehouse.root).free,
+    }
+    if json:
+        print_json(report)
+    else:
+        _print_status(report, newest)
+
+
+def _print_status(report: dict[str, Any], newest: Publication | None) -> None:
+    rows = report["rows"]
+    show(f"{rows['runs']:,} runs, {rows['ranked_runs']:,} of them ranked", "bold")
+    show(
+        f"{rows['implementations']:,} implementations of {rows['operations']:,} operations on "
+        f"{rows['workloads']:,} workloads"
+    )
+    show(f"devices: {', '.join(report['devices']) or 'none'}")
+    if rows["quarantine"]:
+        show(f"{rows['quarantine']:,} items in quarantine: kernelindex quarantine")
+    else:
+        show("nothing in quarantine")
+    if rows["corrections"]:
+        show(f"{rows['corrections']:,} corrections")
+    for item in report["datasets"]:
+        at = (item["newest_revision_at"] or "unknown")[:10]
+        number = item["revisions"]
+        show(f"dataset {item['dataset']}: {number} revision{'s' * (number != 1)}, newest of {at}")
+    if newest is not None:
+        show(
+            f"publications: {report['publications']}, the newest {newest.publication_id} "
+            f"({time_text(newest.published_at)})"
+        )
+    if not report["database_is_current"]:
+        show("the database is older than the newest publication: kernelindex doctor --repair")
+    show(
+        f"data: {report['warehouse']} ({size_text(report['publications_size_bytes'])} of Parquet, "
+        f"{size_text(report['database_size_bytes'])} of database, "
+        f"{size_text(report['free_bytes'])} free)"
+    )
+
+
+def revisions(json: Json = False) -> None:
+    """List every publication: of what, when, and what it brought."""
+    with errors_as_lines():
+        records = _records(open_warehouse())
+    if json:
+        print_json([_brought(record) for record in records])
+        return
+    made = table(
+        [
+            ("#", "right"),
+            ("published", "left"),
+            ("kind", "left"),
+            ("dataset", "fold"),
+            ("revision", "left"),
+            ("runs", "right"),
+            ("impl.", "right"),
+            ("ops", "right"),
+            ("quar.", "right"),
+        ]
+    )
+    for record in records:
+        counts = [
+            record.tables[name].rows if name in record.tables else 0
+            for name in ("runs", "implementations", "operations", "quarantine")
+        ]
+        add_row(
+            made,
+            record.sequence,
+            f"{record.published_at:%Y-%m-%d %H:%M}",
+            record.kind,
+            record.dataset or "",
+            (record.revision or "")[:8],
+            *counts,
+        )
+    stdout.print(made)
+    show("`--as-of #` answers as the index stood then; --json gives the full identifiers")
+
+
+def _brought(record: Publication) -> dict[str, object]:
+    return {
+        "publication": record.publication_id,
+        "published_at": json_value(record.published_at),
+        "kind": record.kind,
+        "dataset": record.dataset,
+        "revision": record.revision,
+        "rows": {name: file.rows for name, file in sorted(record.tables.items())},
+    }
+
+
+def _records(warehouse: Warehouse) -> list[Publication]:
+    return [record for record in warehouse.publications() if record.publication_id != GENESIS]
+
+
+def _size_of(*folders: Path) -> int:
+    return sum(
+        path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file()
+    )

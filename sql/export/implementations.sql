@@ -1,0 +1,35 @@
+-- implementations: one row per ImplementationRevision
+with superseded as (
+    select
+        replacement_digest,
+        min(target_digest) as target_digest
+    from corrections
+    where action = 'supersede' and target_kind = 'implementation'
+    group by replacement_digest
+)
+
+select
+    md5(implementations.implementation_digest)::uuid::varchar as "id",
+    md5(implementations.project_digest)::uuid::varchar as "projectId",
+    md5(implementations.operation_digest)::uuid::varchar as "operationId",
+    implementations.slug as "slug",
+    implementations.implementation_digest as "implementationDigest",
+    implementations.source_revision as "sourceRevision",
+    implementations.language as "language",
+    null as "framework",
+    implementations.target_architectures as "targetArchitectures",
+    implementations.license_concluded as "licenseExpression",
+    implementations.source_available as "sourceAvailable",
+    false as "installable",
+    implementations.solution_name as "title",
+    null as "installKind",
+    null as "installCommand",
+    implementations.license_declared as "licenseDeclared",
+    manifests.canonical_json as "manifest",
+    manifests.metadata_json as "manifest.metadata",
+    strftime(implementations.published_at, '%Y-%m-%dT%H:%M:%S.%gZ') as "createdAt",
+    md5(superseded.target_digest)::uuid::varchar as "supersedesId"
+from implementations
+inner join manifests on manifests.digest = implementations.implementation_digest
+left join superseded on superseded.replacement_digest = implementations.implementation_digest
+order by implementations.implementation_digest

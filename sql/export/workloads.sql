@@ -1,0 +1,15 @@
+-- workloads: one row per WorkloadCase
+select
+    md5(workloads.workload_digest)::uuid::varchar as "id",
+    md5(workloads.operation_digest)::uuid::varchar as "operationId",
+    workloads.workload_digest as "workloadDigest",
+    'kernelindex.dev/v1alpha1' as "schemaVersion",
+    manifests.canonical_json as "manifest",
+    manifests.metadata_json as "manifest.metadata",
+    workloads.shape_summary as "shapeSummary",
+    workloads.dtypes as "dtypes",
+    workloads.layout_keys as "layoutKeys",
+    strftime(workloads.published_at, '%Y-%m-%dT%H:%M:%S.%gZ') as "createdAt"
+from workloads
+inner join manifests on manifests.digest = workloads.workload_digest
+order by workloads.workload_digest

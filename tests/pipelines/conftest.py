@@ -1,0 +1,57 @@
+"""A deployment in a temporary folder, and ways to drive it as people do."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipelines.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Deployment:
+    root: Path
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(self.root / "warehouse", self.root / "dagster", "sample")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "KERNELINDEX_WAREHOUSE": str(self.settings.warehouse),
+            "DAGSTER_HOME": str(self.settings.dagster_home),
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "100",
+        }
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pipelines.cli", *arguments],
+            env={**self.environment, **environment},
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def ingest(self, *arguments: str) -> dict:
+        done = self.run("ingest", "--json", *arguments)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def published_files(self) -> set[str]:
+        folder = self.settings.warehouse / "publications"
+        return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Deployment:
+    return Deployment(tmp_path)

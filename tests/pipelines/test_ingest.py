@@ -1,0 +1,147 @@
+"""`kernelindex ingest` as people and scripts use it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+
+from tests.pipelines.conftest import Deployment
+
+SEED_REVISION = "da915083d4c7c5e61aa3005e3d17ae488e0fc71c"
+
+
+def adds_up(report: dict) -> bool:
+    return all(
+        report["read"][kind]
+        == report["published"][kind]
+        + report["known"][kind]
+        + report["quarantined"][kind]
+        + report["workload_rows"][kind]
+        for kind in report["read"]
+    )
+
+
+def test_the_sample_is_published_once_and_ranked(deployment: Deployment) -> None:
+    first = deployment.ingest("--dataset", "sample")
+    assert first["publication"]
+    assert first["published"]["trace"] == first["read"]["trace"] >= 60
+    assert adds_up(first)
+
+    files = deployment.published_files()
+    again = deployment.ingest("--dataset", "sample")
+    assert again["publication"] is None
+    assert again["known"]["trace"] == first["read"]["trace"]
+    assert again["reasons"] == first["reasons"]
+    assert adds_up(again)
+    assert deployment.published_files() == files
+
+    with duckdb.connect(str(deployment.settings.warehouse / "kernelindex.duckdb"), True) as index:
+        for table in ("ranked_runs", "records", "leaderboard_authors", "leaderboard_operations"):
+            assert index.table(table).limit(1).fetchall(), table
+
+
+def test_the_run_stands_in_the_history_of_the_ui(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.ingest("--dataset", "sample")
+    monkeypatch.setenv("DAGSTER_HOME", str(deployment.settings.dagster_home))
+    with dg.DagsterInstance.get() as instance:
+        (run,) = instance.get_runs()
+        assert run.job_name == "ingest"
+        assert run.status == dg.DagsterRunStatus.SUCCESS
+        publication = instance.get_latest_materialization_event(dg.AssetKey("publication"))
+        assert publication is not None
+        assert publication.asset_materialization is not None
+        metadata = publication.asset_materialization.metadata
+    assert int(str(metadata["dagster/row_count"].value)) > 0
+    assert "| trace |" in str(metadata["documents"].value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--dataset", "no/such/directory"), "no such dataset"),
+        (("--dataset", "empty"), "no dataset files"),
+        (("--dataset", "sample", "--authors", "nobody"), "no author 'nobody'"),
+        (("--dataset", "sample", "--revision", "latest"), "40 lower-case hex digits"),
+        (("--dataset", "sample", "--authors", " , "), "names no author"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_publishes_nothing(
+    deployment: Deployment, arguments: tuple[str, ...], message: str
+) -> None:
+    (deployment.root / "empty").mkdir()
+    done = deployment.run("ingest", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not any("00000001" in name for name in deployment.published_files())
+
+
+def test_a_warehouse_that_cannot_be_written_is_named(deployment: Deployment) -> None:
+    in_the_way = deployment.root / "file"
+    in_the_way.touch()
+    done = deployment.run("ingest", KERNELINDEX_WAREHOUSE=str(in_the_way))
+    assert done.returncode == 2
+    assert str(in_the_way) in done.stderr
+    assert "KERNELINDEX_WAREHOUSE" in done.stderr
+
+
+def test_a_file_that_is_no_json_stops_nothing_else(deployment: Deployment) -> None:
+    from assets.traces.pull import SAMPLE_DIRECTORY
+
+    dataset = deployment.root / "dataset"
+    shutil.copytree(SAMPLE_DIRECTORY, dataset)
+    broken = next((dataset / "solutions").rglob("*.json"))
+    broken.write_text("{ this is no JSON")
+    report = deployment.ingest("--dataset", str(dataset))
+    assert report["quarantined"]["solution"] == 1
+    assert report["reasons"]["BAD_JSON"] == 1
+    assert report["published"]["trace"] > 80
+    assert adds_up(report)
+
+
+def test_one_author_alone(deployment: Deployment) -> None:
+    report = deployment.ingest("--dataset", "sample", "--authors", "baseline")
+    assert report["published"]["solution"] == 5
+    assert report["published"]["trace"] == 22
+
+
+def test_the_published_seeds_have_their_published_digests(deployment: Deployment) -> None:
+    seeds = Path(__file__).resolve().parents[3] / "shared" / "seeds" / "flashinfer-trace"
+    if not seeds.is_dir():
+        pytest.skip("the published run pages (../shared/seeds) are not here")
+    report = deployment.ingest("--dataset", str(seeds), "--revision", SEED_REVISION)
+    assert report["published"]["trace"] == 1
+    assert report["reasons"] == {"UNKNOWN_SOLUTION": 1}
+    with duckdb.connect(str(deployment.settings.warehouse / "kernelindex.duckdb"), True) as index:
+        (run,) = index.sql(
+            "select run_digest, implementation_digest, workload_digest, environment_digest,"
+            " protocol_digest, comparison_key from runs"
+        ).fetchall()
+        workloads = {
+            row[0][:15] for row in index.sql("from workloads select workload_digest").fetchall()
+        }
+        ((reason, path),) = index.sql("select reason, path from quarantine").fetchall()
+    assert run[0] == "sha256:3ccbed69361cadec2cf61fb18f87e5a25d938611a200b685e69024d2a8107ab0"
+    assert [digest[:15] for digest in run[1:]] == [
+        "sha256:b6c7a77a",
+        "sha256:ce816742",
+        "sha256:f4292a8b",
+        "sha256:7d44d206",
+        "sha256:5bb9526d",
+    ]
+    assert workloads == {"sha256:ce816742", "sha256:e2f20ad1"}
+    assert reason == "UNKNOWN_SOLUTION"
+    assert path.endswith("gqa_paged_decode_h32_kv4_d128_ps1.jsonl")
+
+
+def test_reports_are_valid_json_on_the_last_line(deployment: Deployment) -> None:
+    done = deployment.run("ingest", "--json", "--dataset", "sample")
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert {"publication", "read", "published", "known", "quarantined", "workload_rows"} <= set(
+        report
+    )

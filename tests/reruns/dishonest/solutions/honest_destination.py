@@ -1,0 +1,9 @@
+"""Writes into the output that it is given, as its document says."""
+
+import torch
+
+
+def run(hidden_states, weight, output):
+    wide = hidden_states.float()
+    scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + 1e-6)
+    output.copy_(wide * scale * weight.float())
