@@ -127,7 +127,7 @@ _states: dict[frozenset[int], dict[str, list[tuple[object, ...]]]] = {}
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(order=st.lists(st.integers(0, 2), min_size=1, max_size=5))
 def test_the_order_of_ingestion_does_not_matter(
