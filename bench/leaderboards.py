@@ -198,7 +198,6 @@ def measure_queries(warehouse: Warehouse) -> dict[str, float]:
             operation,
         ),
         "show": ("from run_dossiers where run_digest = $what", digest),
-        "show by prefix": ("from run_dossiers where starts_with(run_digest, $what)", digest[:20]),
     }
     for name, (query, what) in questions.items():
         with duckdb.connect(str(warehouse.database), read_only=True) as connection:
