@@ -44,7 +44,7 @@ class Dossier:
 
     def as_json(self) -> dict[str, object]:
         """As one JSON object."""
-        return {"kind": str(self.found.kind), "digest": self.found.digest, **self.data}
+        return {**self.data, "kind": str(self.found.kind), "digest": self.found.digest}
 
 
 def dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
@@ -505,6 +505,6 @@ def _project(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str,
         row["name"],
         [],
         [section, _provenance(row)],
-        {**_data(row), "implementations": implementations},
+        {**_data(row), "project_kind": row["kind"], "implementations": implementations},
         row["publication_id"],
     )

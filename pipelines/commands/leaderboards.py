@@ -14,8 +14,8 @@ _ROWS = 8
 def print_leaderboards(settings: Settings) -> None:
     """The first rows of the leaderboards of authors and operations."""
     with open_database(settings.warehouse) as database:
-        stdout.print(_authors(database))
-        stdout.print(_operations(database))
+        stdout.print(_authors(database), "")
+        stdout.print(_operations(database), "")
 
 
 def _authors(database: duckdb.DuckDBPyConnection) -> Table:

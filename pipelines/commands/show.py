@@ -56,7 +56,7 @@ def show_one(
             print_json(parts) if json else show(parts["text"])
             return
         if manifest:
-            print_json(shown_manifest(open_warehouse(), found))
+            print_json(shown_manifest(open_warehouse(), found), indent=2)
             return
         result = dossier(connection, found)
     if json:
