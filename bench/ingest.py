@@ -56,9 +56,7 @@ def shifted(trace: dict, copy: int, keep_logs: bool) -> dict:
     evaluation = trace.get("evaluation")
     if not evaluation:
         return trace
-    at = datetime.fromisoformat(evaluation["timestamp"].removesuffix("Z")) + timedelta(
-        seconds=copy
-    )
+    at = datetime.fromisoformat(evaluation["timestamp"].removesuffix("Z")) + timedelta(seconds=copy)
     changed = {**evaluation, "timestamp": at.isoformat()}
     if not keep_logs:
         changed["log"] = ""

@@ -11,6 +11,7 @@ import dagster as dg
 from assets.leaderboards.build import (
     UNIQUE_KEY,
     BrokenContractError,
+    BuildProgress,
     CheckOutcome,
     DatabaseOutcome,
     TableOutcome,
@@ -51,7 +52,7 @@ def database_assets(catalog: Sequence[SqlTable] | None = None) -> dg.AssetsDefin
         try:
             outcome = build_database(
                 warehouse.open(),
-                lambda step: context.log.info(f"{step.name}: {step.rows:,} rows"),
+                lambda step: context.log.info(_progress(step)),
                 tables,
             )
         except BrokenContractError as error:
@@ -85,6 +86,8 @@ def _spec(table: SqlTable) -> dg.AssetSpec:
 
 def _check_specs(table: SqlTable) -> Iterator[dg.AssetCheckSpec]:
     file = table.file
+    if file.is_view:
+        return
     yield dg.AssetCheckSpec(
         UNIQUE_KEY,
         asset=file.name,
@@ -100,22 +103,24 @@ def _check_specs(table: SqlTable) -> Iterator[dg.AssetCheckSpec]:
         )
 
 
+def _progress(step: BuildProgress) -> str:
+    rows = "a view" if step.rows is None else f"{step.rows:,} rows"
+    return f"{step.done} of {step.total}: {step.name}, {rows}"
+
+
 def _materialization(built: TableOutcome) -> dg.MaterializeResult[object]:
-    return dg.MaterializeResult(
-        asset_key=dg.AssetKey(built.table.name),
-        metadata={
-            "dagster/row_count": built.rows,
-            "dagster/column_schema": dg.TableSchema(
-                columns=[
-                    dg.TableColumn(column.name, column.type, column.text)
-                    for column in built.columns
-                ]
-            ),
-            "dagster/column_lineage": _lineage(built.table),
-            "sample": dg.MetadataValue.md(_markdown(built)),
-            "seconds": round(built.seconds, 3),
-        },
+    schema = dg.TableSchema(
+        columns=[dg.TableColumn(column.name, column.type, column.text) for column in built.columns]
     )
+    metadata: dict[str, dg.MetadataValue] = {
+        "dagster/column_schema": dg.MetadataValue.table_schema(schema),
+        "dagster/column_lineage": dg.MetadataValue.column_lineage(_lineage(built.table)),
+        "seconds": dg.MetadataValue.float(round(built.seconds, 3)),
+    }
+    if built.rows is not None:
+        metadata["dagster/row_count"] = dg.MetadataValue.int(built.rows)
+        metadata["sample"] = dg.MetadataValue.md(_markdown(built))
+    return dg.MaterializeResult(asset_key=dg.AssetKey(built.table.name), metadata=metadata)
 
 
 def _lineage(table: SqlTable) -> dg.TableColumnLineage:

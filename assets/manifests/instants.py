@@ -57,4 +57,4 @@ def _offset(zone: str | None) -> timedelta:
 
 def instant_text(instant: datetime) -> str:
     """The form in manifests: `2025-10-21T13:37:42.930Z`."""
-    return instant.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return f"{instant.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -49,21 +49,15 @@ class RowBatch:
     def table(self, name: str) -> pa.Table:
         """The rows of one table; absent columns are null."""
         rows, schema = self.rows[name], records.SCHEMAS[name]
-        fields = [field for field in schema if field.name not in self._constant]
-        names = [field.name for field in fields]
-        columns = dict(zip(names, _columns(rows, names), strict=True))
         return pa.table(
             [
-                self._repeated(field, len(rows))
+                pa.repeat(pa.scalar(self._constant[field.name], field.type), len(rows))
                 if field.name in self._constant
-                else _array(columns[field.name], field.type)
+                else _column(_values(rows, field.name), field.type)
                 for field in schema
             ],
             schema=schema,
         )
-
-    def _repeated(self, field: pa.Field, length: int) -> pa.Array:
-        return pa.repeat(pa.scalar(self._constant[field.name], field.type), length)
 
     def write(self, directory: Path, part: str) -> None:
         """Write every table that has rows to `<directory>/<table>/<part>.parquet`."""
@@ -78,16 +72,14 @@ class RowBatch:
         return Counter(row[column] for row in self.rows[table])
 
 
-def _columns(rows: list[Row], names: list[str]) -> Iterable[Sequence[Any]]:
-    if not rows:
-        return [()] * len(names)
-    if all(name in rows[0] for name in names):
-        # Rows of one table are made in one place and have the same columns.
-        return zip(*map(itemgetter(*names), rows), strict=True)
-    return [[row.get(name) for row in rows] for name in names]
+def _values(rows: list[Row], column: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(column), rows))
+    except KeyError:
+        return [row.get(column) for row in rows]
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
@@ -338,9 +330,6 @@ def add_run(
             "primary_statistic": "mean" if measured else None,
             "primary_value": run.mean_ns,
             "primary_unit": "ns" if measured else None,
-            "sample_count": None,
-            "uncertainty_low_ns": None,
-            "uncertainty_high_ns": None,
             "evidence_level": evidence_level(
                 source_available=implementation.source_available,
                 has_raw_evidence=run.log_digest is not None,

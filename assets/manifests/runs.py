@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from assets.manifests import names
 from assets.manifests.canonical import (
     API_VERSION,
-    canonical_json,
     canonical_number,
+    canonical_string,
     sha256_digest,
     utf8,
 )
@@ -47,7 +47,7 @@ SOURCE = "flashinfer-bench"
 NO_METRIC_KEY = "none"
 _MAX_LATENCY_NS = 2**53 - 1
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "inf": math.inf}
-_NAME_LENGTH = 200
+_TITLE_LENGTH = 200
 
 
 def metric_key(metric: str, statistic: str, unit: str) -> str:
@@ -194,7 +194,6 @@ class Run:
     max_relative_error: float | None
 
 
-@lru_cache(maxsize=65536)
 def comparison_key(
     *, operation: str, workload: str, protocol: str, environment: str, correctness: str, metric: str
 ) -> str:
@@ -233,27 +232,27 @@ def run_of(
     log_bytes = utf8(evaluation.log) if evaluation.log else b""
     log_digest = sha256_digest(log_bytes) if log_bytes else None
     protocol = trace_protocol()
-    mean_ns = None if measured.latency_ms is None else round_half_up(measured.latency_ms * 1e6)
-    metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
-    name = names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}")
-    title = f"{trace.solution} · {trace.definition}"
-    _check(trace.definition, title, name)
+    mean_ns = None
+    if measured.latency_ms is not None:
+        mean_ns = round_half_up(measured.latency_ms * 1e6)
     identity = _identity_json(
-        benchmark=trace.definition,
-        correctness=errors if evaluation.correctness is not None else None,
-        environment_digest=environment.digest,
-        implementation_digest=implementation.digest,
-        log_digest=log_digest,
-        mean_ns=mean_ns,
-        metrics=measured,
-        observed_at=observed_at,
+        environment=environment.digest,
+        implementation=implementation.digest,
+        protocol=protocol.digest,
+        workload=case.digest,
+        benchmark=operation.name,
         status=status,
-        workload_digest=case.digest,
+        observed_at=instant_text(observed_at),
+        measured=measured,
+        mean_ns=mean_ns,
+        errors=errors if evaluation.correctness is not None else None,
+        log_digest=log_digest,
     )
+    metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
     return Run(
         identity_json=identity,
         digest=sha256_digest(identity),
-        metadata_json=f'{{"name":"{name}","title":{canonical_json(title)}}}',
+        metadata_json=_metadata_json(trace, case),
         status=status,
         external_id=f"trace/{trace.solution}/{case.external_id}",
         protocol_digest=protocol.digest,
@@ -274,80 +273,53 @@ def run_of(
         latency_ms=measured.latency_ms,
         reference_latency_ms=measured.reference_latency_ms,
         speedup_factor=measured.speedup_factor,
-        max_absolute_error=errors[0],
-        max_relative_error=errors[1],
+        max_absolute_error=errors.absolute,
+        max_relative_error=errors.relative,
     )
-
-
-def _check(definition: str, title: str, name: str) -> None:
-    # Everything else in the spec comes from validated manifests or was checked above; only these
-    # texts come straight from the document, so the whole model is not run for each of 10**7 runs.
-    if len(definition) > _NAME_LENGTH:
-        raise RejectionError(
-            Reason.TEXT_TOO_LONG, "definition: over 200 characters", "$.definition"
-        )
-    if len(title) > _NAME_LENGTH:
-        raise RejectionError(
-            Reason.TEXT_TOO_LONG, "solution and definition: over 200 characters", "$.solution"
-        )
-    if not name:
-        raise RejectionError(Reason.BAD_NAME, "definition leaves no identifier", "$.definition")
 
 
 def _identity_json(
     *,
+    environment: str,
+    implementation: str,
+    protocol: str,
+    workload: str,
     benchmark: str,
-    correctness: tuple[float | None, float | None] | None,
-    environment_digest: str,
-    implementation_digest: str,
-    log_digest: str | None,
-    mean_ns: int | None,
-    metrics: "_Times",
-    observed_at: datetime,
     status: str,
-    workload_digest: str,
+    observed_at: str,
+    measured: "_Times",
+    mean_ns: int | None,
+    errors: "_Errors | None",
+    log_digest: str | None,
 ) -> str:
-    """Canonical JSON of a run's identity body, fields in canonical order.
+    """Identity body of a BenchmarkRun (digests of what it refers to, texts and numbers).
 
-    Written out because it is made once a run; a test holds it against `canonical_json` and the
-    `BenchmarkRun` model.
+    Written out in canonical order because it is made once a run, of up to 10**7. Its parts come
+    from validated manifests or were checked; a test holds the text against model and schema.
     """
-    errors = ""
-    if correctness is not None:
-        absolute, relative = correctness
-        errors = (
-            f'"correctness":{{"comparator":"{COMPARATOR}"'
-            + _member("maximumAbsoluteError", absolute)
-            + _member("maximumRelativeError", relative)
-            + "},"
-        )
-    evidence = timing = values = ""
+    correctness = "" if errors is None else f'"correctness":{errors.canonical_json()},'
+    evidence = timing = metrics = ""
     if log_digest is not None:
-        evidence = (
-            f'"evidence":{{"logs":{{"digest":"{log_digest}",'
-            f'"uri":"kernelindex:artifact/{log_digest}"}}}},'
-        )
+        uri = f"kernelindex:artifact/{log_digest}"
+        evidence = f'"evidence":{{"logs":{{"digest":"{log_digest}","uri":"{uri}"}}}},'
     if mean_ns is not None:
+        metrics = f'"metrics":{measured.canonical_json()},'
         timing = f'"timing":{{"latencyNs":{{"mean":{mean_ns}}},"primaryStatistic":"mean"}},'
-        members = (
-            _member("latency_ms", metrics.latency_ms)
-            + _member("reference_latency_ms", metrics.reference_latency_ms)
-            + _member("speedup_factor", metrics.speedup_factor)
-        )
-        values = f',"metrics":{{{members[1:]}}}'
     return (
-        f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{{errors}'
-        f'"environmentDigest":"{environment_digest}",{evidence}'
-        f'"implementationDigest":"{implementation_digest}",'
-        f'"observedAt":"{instant_text(observed_at)}",'
-        f'"protocolDigest":"{trace_protocol().digest}",'
-        f'"sourceNative":{{"benchmark":{canonical_json(benchmark)}{values},"source":"{SOURCE}"}},'
-        f'"status":"{status}",{timing}"workloadDigest":"{workload_digest}"}}}}'
+        f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{{correctness}'
+        f'"environmentDigest":"{environment}",{evidence}"implementationDigest":"{implementation}",'
+        f'"observedAt":"{observed_at}","protocolDigest":"{protocol}",'
+        f'"sourceNative":{{"benchmark":{canonical_string(benchmark)},{metrics}"source":"{SOURCE}"}},'
+        f'"status":"{status}",{timing}"workloadDigest":"{workload}"}}}}'
     )
 
 
-def _member(name: str, value: float | None) -> str:
-    return "" if value is None else f',"{name}":{canonical_number(value)}'
+def _metadata_json(trace: Trace, case: Case) -> str:
+    name = names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}")
+    title = f"{trace.solution} · {trace.definition}"
+    if len(title) > _TITLE_LENGTH:
+        title = f"{title[: _TITLE_LENGTH - 1]}…"
+    return f'{{"name":"{name}","title":{canonical_string(title)}}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +327,33 @@ class _Times:
     latency_ms: float | None = None
     reference_latency_ms: float | None = None
     speedup_factor: float | None = None
+
+    def canonical_json(self) -> str:
+        return _numbers_json(
+            ("latency_ms", self.latency_ms),
+            ("reference_latency_ms", self.reference_latency_ms),
+            ("speedup_factor", self.speedup_factor),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Largest errors; None where upstream states no bound (NaN, Infinity)."""
+
+    absolute: float | None = None
+    relative: float | None = None
+
+    def canonical_json(self) -> str:
+        bounds = _numbers_json(
+            ("maximumAbsoluteError", self.absolute), ("maximumRelativeError", self.relative)
+        )
+        separator = "," if len(bounds) > 2 else ""
+        return f'{{"comparator":"{COMPARATOR}"{separator}{bounds[1:]}'
+
+
+def _numbers_json(*numbers: tuple[str, float | None]) -> str:
+    present = (f'"{name}":{canonical_number(n)}' for name, n in numbers if n is not None)
+    return f"{{{','.join(present)}}}"
 
 
 def round_half_up(value: float) -> int:
@@ -407,12 +406,11 @@ def _finite(value: Measured, at: str) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _correctness(correctness: Correctness | None) -> tuple[float | None, float | None]:
-    """Largest absolute and relative error; None where upstream states no bound (NaN, Infinity)."""
+def _correctness(correctness: Correctness | None) -> _Errors:
     if correctness is None:
-        return None, None
+        return _Errors()
     at = "$.evaluation.correctness"
-    return (
+    return _Errors(
         _error(correctness.max_absolute_error, f"{at}.max_absolute_error"),
         _error(correctness.max_relative_error, f"{at}.max_relative_error"),
     )

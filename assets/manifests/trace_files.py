@@ -211,8 +211,7 @@ class TraceReader:
             outcome.newest_trace_at = run.observed_at
 
     def _case(self, workload: Workload, operation: Operation) -> Case:
-        # One uuid may be used again with other axes or inputs, so the whole entry is the key.
-        key = (operation.name, *_content(workload))
+        key = (operation.name, *workload.parts())
         case = self._cases.get(key)
         if case is None:
             case = case_of(workload, operation)
@@ -258,20 +257,6 @@ def reject_nul(trace: Trace) -> None:
             raise RejectionError(
                 Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
             )
-
-
-def _content(workload: Workload) -> tuple[object, ...]:
-    """All of a workload entry that a case is made from, as something that can be looked up."""
-    tolerance = workload.tolerance
-    return (
-        workload.uuid,
-        *workload.axes.items(),
-        *(
-            (name, item.type, item.value, type(item.value), item.path, item.tensor_key)
-            for name, item in (workload.inputs or {}).items()
-        ),
-        (tolerance.max_atol, tolerance.max_rtol) if tolerance else None,
-    )
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:

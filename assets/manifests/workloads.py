@@ -52,18 +52,6 @@ class Case:
         """The workload digest."""
         return self.manifest.digest
 
-    @property
-    def axes(self) -> dict[str, int]:
-        """The bound axes by lower-case name."""
-        axes: dict[str, int] = self.manifest.spec["axes"]
-        return axes
-
-    @property
-    def tolerance(self) -> tuple[float | None, float | None]:
-        """Largest absolute and relative error that is allowed; None where unstated."""
-        correctness = self.manifest.spec["correctness"]
-        return correctness.get("maxAbsoluteError"), correctness.get("maxRelativeError")
-
     @cached_property
     def correctness_key(self) -> str:
         """Digest of the correctness rules alone."""

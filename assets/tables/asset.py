@@ -32,7 +32,7 @@ def publication(
 ) -> dg.MaterializeResult[None]:
     """New manifests of one dataset revision, published as one atomic directory of Parquet."""
     opened = warehouse.open()
-    staging = opened.staging(context.run_id)
+    staging = opened.staging(context.run.run_id)
     try:
         counts = load_normalized(staging)
         record = publish(
@@ -48,7 +48,7 @@ def publication(
     except (DatasetError, WarehouseError) as error:
         raise dg.Failure(error.message, allow_retries=False) from error
     report = report_of(counts, record)
-    report.save(opened.root, context.run_id)
+    report.save(opened.root, context.run.run_id)
     shutil.rmtree(staging)
     return dg.MaterializeResult(metadata=_metadata(report))
 

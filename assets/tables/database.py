@@ -40,15 +40,14 @@ class DatabaseBuild:
         except duckdb.Error as error:
             raise WarehouseError(f"table {table}: {error}") from error
 
-    def create_view(self, view: str, select: str) -> int:
-        """Make a view from a SELECT over tables of this build and return how many rows it has.
+    def create_view(self, view: str, select: str) -> None:
+        """Make a view from a SELECT over tables of this build.
 
         Raises:
             WarehouseError: a SELECT that does not run.
         """
         try:
             self._connection.sql(select).create_view(view)
-            return len_of(self._connection.table(view))
         except duckdb.Error as error:
             raise WarehouseError(f"view {view}: {error}") from error
 

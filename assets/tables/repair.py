@@ -110,7 +110,7 @@ def _remake(warehouse: Warehouse, publication_id: str) -> str:
             record.model_dump_json(indent=2) + "\n"
         )
         return "its record was made again from its files, which are whole"
-    _remake_publication(warehouse, record)
+    remake_publication(warehouse, record)
     return "its damaged files were made again from raw bytes, with the rows that it had"
 
 
@@ -168,7 +168,7 @@ def _source(tables: dict[str, list[Path]]) -> dict[str, str | None]:
     return {name: row[name] for name in ("dataset", "revision", "snapshot_id")}
 
 
-def _remake_publication(warehouse: Warehouse, record: Publication) -> None:
+def remake_publication(warehouse: Warehouse, record: Publication) -> None:
     """Write a publication's files again in their place, file by file, each by one rename."""
     building = warehouse.building_folder(f"again-{record.publication_id}")
     staging = warehouse.building_folder(f"rows-{record.publication_id}")

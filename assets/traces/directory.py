@@ -34,13 +34,14 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def pull_directory(
     root: Path,
     *,
+    location: str,
     revision: str | None,
     authors: Sequence[str] | None,
     store: RawStore,
     with_tensors: bool = False,
     progress: Callable[[PullProgress], None] | None = None,
 ) -> DatasetSnapshot:
-    """Take in the files of a local directory.
+    """Take in the files of a local directory, which the snapshot calls `location`.
 
     The revision is the one given (40 hex digits), else the commit of a clean git work tree or of
     a hub cache entry, else the git tree hash of the files. Raises `DatasetError` if the directory
@@ -53,7 +54,7 @@ def pull_directory(
     links_into = None if cache is None else cache.blobs
     problems: list[FileProblem] = []
     paths = sorted(_walk(root, links_into, problems, with_tensors=with_tensors))
-    intake = Intake(str(root), paths, authors, store, problems, progress)
+    intake = Intake(location, paths, authors, store, problems, progress)
     with store.batch():
         for path in intake.paths:
             _take(root / path, path, intake)

@@ -115,6 +115,12 @@ class InputDescriptor(Document):
     path: str | None = None
     tensor_key: str | None = None
 
+    def parts(self) -> tuple[object, ...]:
+        """All that tells one descriptor from another; 1 and true are not the same."""
+        value = self.value
+        is_given = "value" in self.model_fields_set
+        return self.type, is_given, type(value), value, self.path, self.tensor_key
+
 
 class Tolerance(Document):
     """Error bounds of one workload (SOL-ExecBench)."""
@@ -130,6 +136,16 @@ class Workload(Document):
     axes: dict[str, Number]
     inputs: dict[str, InputDescriptor] | None = None
     tolerance: Tolerance | None = None
+
+    def parts(self) -> tuple[object, ...]:
+        """All that tells one workload from another, as something that can be a key."""
+        tolerance = self.tolerance
+        return (
+            self.uuid,
+            *self.axes.items(),
+            *((name, *item.parts()) for name, item in (self.inputs or {}).items()),
+            tolerance and (tolerance.max_atol, tolerance.max_rtol),
+        )
 
 
 class Correctness(Document):

@@ -13,5 +13,12 @@ class TransientDatasetError(DatasetError):
     """A passing fault (network, rate limit, busy server): the same pull may work later."""
 
 
+class PullStoppedError(TransientDatasetError):
+    """The pull was asked to stop before it was complete."""
+
+    def __init__(self) -> None:
+        super().__init__("the pull was stopped; run it again to continue")
+
+
 class RawStoreError(DatasetError):
     """Raw bytes are missing from the store or are not what their digest says."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from assets.traces.lfs import parse_pointer
 
 _GIT_TIMEOUT_S = 60.0
+_SHA1_DIGITS = 40
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,10 @@ def read_head(root: Path) -> Head | None:
     content = _git(root, "cat-file", "commit", "HEAD")
     if commit is None or listing is None or content is None:
         return None
-    return Head(commit.decode().strip(), _commit_time(content), _blob_ids(listing))
+    sha = commit.decode().strip()
+    if len(sha) != _SHA1_DIGITS:  # a repository of git's sha256 format
+        return None
+    return Head(sha, _commit_time(content), _blob_ids(listing))
 
 
 def origin_url(root: Path) -> str | None:

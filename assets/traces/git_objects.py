@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 def blob_id(data: bytes) -> str:
     """The git blob sha1 of a file's bytes, in hex."""
-    return _object_id(b"blob", data)
+    return _object_id(blob_header(len(data)), data)
 
 
 def tree_id(blob_ids: Mapping[str, str]) -> str:
@@ -31,7 +31,8 @@ def tree_id(blob_ids: Mapping[str, str]) -> str:
         raise ValueError(f"{min(both)} is a file as well as a folder")
     entries = [_Entry(name.encode(), b"100644", blob) for name, blob in files.items()]
     entries += [_Entry(name.encode(), b"40000", tree_id(folders[name])) for name in folders]
-    return _object_id(b"tree", b"".join(entry.encoded for entry in sorted(entries, key=_order)))
+    content = b"".join(entry.encoded for entry in sorted(entries, key=_order))
+    return _object_id(b"tree " + str(len(content)).encode() + b"\0", content)
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ def _order(entry: _Entry) -> bytes:
     return entry.name + b"/" if entry.mode == b"40000" else entry.name
 
 
-def _object_id(kind: bytes, content: bytes) -> str:
-    header = kind + b" " + str(len(content)).encode() + b"\0"
+def blob_header(size_bytes: int) -> bytes:
+    """What git hashes before a blob's bytes."""
+    return b"blob " + str(size_bytes).encode() + b"\0"
+
+
+def _object_id(header: bytes, content: bytes) -> str:
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()

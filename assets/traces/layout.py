@@ -38,6 +38,11 @@ _COMPONENTS_BELOW_AUTHOR: dict[str, int] = {"solutions": 3, "traces": 2}
 """How many components follow the author: fewer means a layout without author folders."""
 
 
+def known_folders() -> frozenset[str]:
+    """The top-level folders of the published layout."""
+    return frozenset({*_KIND_OF_FOLDER, "blob"})
+
+
 def path_fault(path: str) -> str | None:
     """Why a listed path is refused, or None for a safe one.
 
@@ -90,11 +95,15 @@ def is_wanted_locally(path: str, *, with_tensors: bool = False) -> bool:
     Wider than `is_wanted`, so that documents of earlier or unknown layouts are read and judged
     rather than overlooked.
     """
-    if any(component.startswith(".") for component in path.split("/")):
+    if any(_is_hidden(component) for component in path.split("/")):
         return False
     if path.endswith(TENSOR_SUFFIX):
         return with_tensors
     return path.endswith(DOCUMENT_SUFFIXES) and path != IDENTITY_FILE
+
+
+def _is_hidden(component: str) -> bool:
+    return component.startswith(".") and component not in (".", "..")
 
 
 def kind_of(path: str) -> DocumentKind | None:

@@ -10,13 +10,13 @@ and folder were flushed to disk. A digest without the second kind is verified wh
 for, and its file is dropped if torn. Every read checks the digest.
 """
 
+import ctypes
 import hashlib
 import os
 import re
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -30,7 +30,8 @@ _FILE_NAME = re.compile(r"[0-9a-f]{64}\.zst")
 _STALE_TEMPORARY_S = 3600.0
 _COMMIT_EVERY_FILES = 1024
 _COMMIT_EVERY_BYTES = 64 * 1024 * 1024
-_FLUSH_THREADS = 8
+_FLUSH_ONE_BY_ONE = 32
+"""From so many files on, one flush of their file system costs less than theirs."""
 _COPY_CHUNK_BYTES = 1024 * 1024
 
 
@@ -62,14 +63,16 @@ class RawStore:
     def put(self, data: bytes, blob_id: str | None = None) -> str:
         """Store bytes (once) and return their digest, remembering the blob id they came with.
 
-        Durable on return, or at the end of the enclosing `batch()`.
+        Durable on return, or at the end of the enclosing `batch()`. Raises `RawStoreError` if the
+        disk cannot take them.
         """
         digest = digest_of(data)
-        if not self.has(digest):
-            temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
-            temporary.write_bytes(self._codec.compress(data, asbytes=True))
-            self._publish(temporary, digest)
-        self._remember(digest, blob_id, len(data))
+        with self._writing():
+            if not self.has(digest):
+                temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
+                temporary.write_bytes(self._codec.compress(data, asbytes=True))
+                self._publish(temporary, digest)
+            self._remember(digest, blob_id, len(data))
         return digest
 
     def put_file(self, path: Path, blob_id: str | None = None) -> str:
@@ -77,13 +80,17 @@ class RawStore:
         with path.open("rb") as stream:
             digest = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
         size_bytes = path.stat().st_size
-        if not self.has(digest):
-            temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
-            with path.open("rb") as source, pa.output_stream(temporary, compression="zstd") as sink:
-                while chunk := source.read(_COPY_CHUNK_BYTES):
-                    sink.write(chunk)
-            self._publish(temporary, digest)
-        self._remember(digest, blob_id, size_bytes)
+        with self._writing():
+            if not self.has(digest):
+                temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
+                with (
+                    path.open("rb") as source,
+                    pa.output_stream(temporary, compression="zstd") as sink,
+                ):
+                    while chunk := source.read(_COPY_CHUNK_BYTES):
+                        sink.write(chunk)
+                self._publish(temporary, digest)
+            self._remember(digest, blob_id, size_bytes)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -144,13 +151,20 @@ class RawStore:
         try:
             yield
         finally:
-            with self._lock:
+            with self._lock, self._writing():
                 self._batches -= 1
                 self._commit()
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RawStoreError(f"{self.root}: cannot be written ({error})") from error
+
     def _path(self, digest: str) -> Path:
         hexadecimal = digest.removeprefix("sha256:")
-        return self.root / hexadecimal[:2] / f"{hexadecimal}.zst"
+        return self.root / f"{hexadecimal[:2]}/{hexadecimal}.zst"
 
     def _publish(self, temporary: Path, digest: str) -> None:
         path = self._path(digest)
@@ -182,10 +196,9 @@ class RawStore:
         if not self._pending:
             return
         files = {self._path(digest) for digest in self._pending}
-        with ThreadPoolExecutor(max_workers=_FLUSH_THREADS) as pool:
-            list(pool.map(_flush, files))
-            list(pool.map(_flush, {file.parent for file in files}))
-        _flush(self.root)
+        if len(files) < _FLUSH_ONE_BY_ONE or not _flush_file_system(self.root):
+            for path in [*files, *{file.parent for file in files}, self.root]:
+                _flush(path)
         self._append([("-", digest) for digest in self._pending], flush=True)
         self._pending.clear()
         self._pending_bytes = 0
@@ -227,6 +240,21 @@ class RawStore:
                     path.unlink()
             except FileNotFoundError:  # another process was quicker
                 continue
+
+
+def _flush_file_system(folder: Path) -> bool:
+    """Flush the file system that a folder lies on (Linux `syncfs`); False where that is missing."""
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if syncfs is None:
+        return False
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if syncfs(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _flush(path: Path) -> None:

@@ -45,6 +45,7 @@ def test_the_builders_dataset_is_published_whole(tmp_path: Path) -> None:
     ours = ingest_files(tmp_path, workloads=[workload_row(uuid="w", axes={"batch": 9})])
     assert ours.problems == []
     assert {table: len(rows) for table, rows in ours.tables.items() if rows} == {
+        "revisions": 1,
         "source_files": 4,
         "projects": 1,
         "operations": 1,
@@ -123,7 +124,11 @@ def test_a_directory_of_blank_files_publishes_nothing(tmp_path: Path) -> None:
     ours = ingest(write_files(tmp_path / "dataset", files), work=tmp_path)
     ours.check_sums()
     assert ours.problems == []
-    assert [table for table, rows in ours.tables.items() if rows] == ["revisions", "source_files", "protocols"]
+    assert [table for table, rows in ours.tables.items() if rows] == [
+        "revisions",
+        "source_files",
+        "protocols",
+    ]
 
 
 def test_a_file_whose_place_says_nothing_is_read_as_what_its_fields_say(tmp_path: Path) -> None:
@@ -216,6 +221,22 @@ def test_a_trace_that_cannot_be_placed_is_refused(
     ours = ingest_files(tmp_path, traces=[trace(**changes), trace()])
     assert [(line, found) for _, line, found in ours.problems] == [(1, reason)]
     assert [row["line"] for row in ours["runs"]] == [2]
+
+
+def test_cases_that_look_alike_are_kept_apart(tmp_path: Path) -> None:
+    values: list[Json] = [{"value": 1}, {"value": True}, {}, {"value": None}, {"value": 2}]
+    inputs = [{"s": {"type": "scalar", **value}} for value in values]
+    traces = [trace(workload__inputs=each) for each in inputs]
+    traces += [trace(workload__axes={"batch": 5}), trace(workload__tolerance={"max_atol": 0.5})]
+    with_scalar = definition(inputs__s={"dtype": "float32"})
+    alone = {}
+    for number, document in enumerate(traces):
+        ours = ingest_files(tmp_path / str(number), definition=with_scalar, traces=[document])
+        alone[number + 1] = [row["workload_digest"] for row in ours["workloads"]]
+    together = ingest_files(tmp_path / "all", definition=with_scalar, traces=traces)
+    by_line = {row["line"]: [row["workload_digest"]] for row in together["runs"]}
+    assert {**by_line, 4: []} == alone
+    assert together.problems == [(TRACE_FILE, 4, "BAD_INPUT")]
 
 
 def test_two_names_of_one_identifier_are_refused_also_after_a_good_case(tmp_path: Path) -> None:

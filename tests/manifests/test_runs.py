@@ -17,7 +17,7 @@ from assets.manifests.quarantine import Reason, RejectionError
 from assets.manifests.runs import Run, environment_of, round_half_up, run_of
 from assets.manifests.workloads import case_of
 from assets.traces.documents import Definition, Evaluation, Solution, Trace
-from tests.builders import REMOVED, REVISION, Json, definition, solution, trace
+from tests.builders import REMOVED, REVISION, Json, dataset, definition, ingest, solution, trace
 from tests.manifests.test_kinds import Validator, schema_validator
 
 ORIGIN = DatasetOrigin("somebody/dataset", None, REVISION)
@@ -199,6 +199,17 @@ def test_an_error_that_is_not_finite_is_no_bound(value: object) -> None:
     made = run(trace(evaluation__correctness__max_absolute_error=value))
     assert made.max_absolute_error is None
     assert "maximumAbsoluteError" not in made.identity_json
+
+
+def test_a_long_title_is_cut_and_costs_no_run(tmp_path: Path) -> None:
+    name = "s" * 190
+    ours = ingest(
+        dataset(tmp_path / "dataset", solution=solution(name), traces=[trace(solution=name)]),
+        work=tmp_path,
+    )
+    [row] = ours["runs"]
+    title = json.loads(row["metadata_json"])["title"]
+    assert (len(title), title[-1]) == (200, "…")
 
 
 @given(st.floats(0, 2**52, allow_nan=False))

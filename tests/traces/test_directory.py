@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from assets.traces.directory import pull_directory
 from assets.traces.errors import DatasetError
 from assets.traces.git_objects import blob_id
 from assets.traces.pull import pull
-from assets.traces.raw_store import RawStore, digest_of
+from assets.traces.raw_store import digest_of
 from assets.traces.snapshot import ProblemReason
 
 FILES = {
@@ -42,11 +41,6 @@ def commit(root: Path) -> str:
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "data", "--date=2026-01-02T03:04:05Z")
     return git(root, "rev-parse", "HEAD")
-
-
-@pytest.fixture
-def store(tmp_path):
-    return RawStore(tmp_path / "store")
 
 
 @pytest.fixture
@@ -278,7 +272,15 @@ def test_an_unreadable_file_is_an_error_that_names_it(root, read):
 
 def test_progress_ends_with_every_file_done(root, store):
     seen = []
-    pull_directory(root, revision=None, authors=None, store=store, progress=seen.append)
+    pull(str(root), revision=None, authors=None, store=store, progress=seen.append)
     assert [state.files_done for state in seen] == list(range(1, len(FILES) + 1))
     assert seen[-1].files_total == len(FILES)
     assert seen[-1].size_bytes_done == sum(map(len, FILES.values()))
+
+
+def test_a_clone_with_sha256_objects_has_the_tree_hash(root, read):
+    plain = read(root).revision
+    git(root, "init", "-q", "--object-format=sha256")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "data")
+    assert read(root).revision == plain
