@@ -80,3 +80,6 @@ left join tried
     on
         tried.operation_digest = operations.operation_digest
         and tried.gpu_product = devices.gpu_product
+order by
+    operations.name,
+    devices.gpu_product

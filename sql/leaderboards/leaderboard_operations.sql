@@ -85,3 +85,6 @@ select
 from counted
 inner join operations using (operation_digest)
 left join winners using (operation_digest, gpu_product)
+order by
+    operations.name,
+    counted.gpu_product

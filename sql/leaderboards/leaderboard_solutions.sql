@@ -90,3 +90,8 @@ from tried
 inner join implementations using (implementation_digest)
 left join operations using (operation_digest)
 left join summed using (implementation_digest, gpu_product)
+order by
+    operations.name,
+    tried.gpu_product,
+    summed.slowdown_to_best nulls last,
+    tried.implementation_digest
