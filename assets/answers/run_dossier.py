@@ -1,6 +1,7 @@
 """The dossier of a run: a row of the view `run_dossiers`, in the order of the public page."""
 
 import json
+import math
 from collections.abc import Iterator
 
 import duckdb
@@ -18,6 +19,7 @@ from assets.answers.sections import (
 )
 from assets.answers.units import count_text, latency_text, ratio_text
 from assets.answers.values import json_value
+from assets.manifests.canonical import canonical_number
 
 
 def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
@@ -97,12 +99,19 @@ def _identity(row: Row) -> Section:
 def _correctness(row: Row) -> Section:
     section = Section("Correctness")
     section.add("comparator", row["protocol_comparator"])
-    section.add("max absolute error", json_value(row["max_absolute_error"]))
-    section.add("allowed absolute error", json_value(row["allowed_absolute_error"]))
-    section.add("max relative error", json_value(row["max_relative_error"]))
-    section.add("allowed relative error", json_value(row["allowed_relative_error"]))
+    section.add("max absolute error", _number(row["max_absolute_error"]))
+    section.add("allowed absolute error", _number(row["allowed_absolute_error"]))
+    section.add("max relative error", _number(row["max_relative_error"]))
+    section.add("allowed relative error", _number(row["allowed_relative_error"]))
     section.add("result", row["status"])
     return section
+
+
+def _number(value: float | None) -> object:
+    """A number as the public page writes it."""
+    if value is None or not math.isfinite(value):
+        return json_value(value)
+    return canonical_number(value)
 
 
 def _workload(row: Row) -> Section:

@@ -1,6 +1,5 @@
 """What a dossier is made of: sections of labelled values, and rows as data."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ import duckdb
 from assets.answers.lookup import Found, short
 from assets.answers.units import time_text
 from assets.answers.values import json_value
+from assets.manifests.canonical import canonical_number
 
 Row = Mapping[str, Any]
 
@@ -89,7 +89,7 @@ def add_workload(section: Section, spec: Row) -> None:
         shape = ", ".join(map(str, tensor.get("shape", ())))
         section.add(name, f"{tensor['dtype']} [{shape}]")
     for name, value in spec.get("scalars", {}).items():
-        section.add(name, json.dumps(value))
+        section.add(name, f"{value['dtype']} {canonical_number(value['value'])}")
     section.add("definition comparator", spec["correctness"].get("comparator"))
 
 
