@@ -7,24 +7,27 @@
 -- column reason: code, as in run_eligibility
 -- column explanation: what the code means
 -- note: ranking-v1 and ranking-v2 leave out the same runs.
-select
-    runs.run_digest,
-    runs.comparison_key,
-    runs.implementation_digest,
-    excluded.reason,
-    case
-        when excluded.reason = 'RETRACTED'
-            then 'a correction withdrew the run or its implementation'
-        when excluded.reason = 'SUPERSEDED'
-            then 'a correction or a newer revision of the solution took its place'
-        when excluded.reason = 'MISSING_PRIMARY_METRIC' then 'the run has no latency'
-        else 'the run did not pass: ' || lower(replace(excluded.reason[8:], '_', ' '))
-    end as explanation
-from (
+with excluded as (
     select
-        run_digest,
-        unnest(reasons) as reason
-    from run_eligibility
-    where not eligible
-) as excluded
-inner join runs using (run_digest)
+        runs.run_digest,
+        runs.comparison_key,
+        runs.implementation_digest,
+        unnest(run_eligibility.reasons) as reason
+    from runs
+    inner join run_eligibility using (run_digest)
+    where not run_eligibility.eligible
+)
+
+select
+    run_digest,
+    comparison_key,
+    implementation_digest,
+    reason,
+    case
+        when reason = 'RETRACTED' then 'a correction withdrew the run or its implementation'
+        when reason = 'SUPERSEDED'
+            then 'a correction or a newer revision of the solution took its place'
+        when reason = 'MISSING_PRIMARY_METRIC' then 'the run has no latency'
+        else 'the run did not pass: ' || lower(replace(reason[8:], '_', ' '))
+    end as explanation
+from excluded

@@ -15,7 +15,7 @@ from tests.warehouses import ingest_into
 PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
 
 _QUERY = re.compile(
-    r"^## (?P<title>.+?)\n(?P<text>.*?)^```sql\n(?P<sql>.*?)^```\n(?P<answer>(?:\n\|.*)*\n?)",
+    r"^## (?P<title>.+?)\n(?P<text>.*?)^```sql\n(?P<sql>.*?)^```\n(?P<answer>(?:\n\|[^\n]*)*\n?)",
     re.MULTILINE | re.DOTALL,
 )
 
