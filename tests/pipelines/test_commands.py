@@ -201,15 +201,22 @@ def test_wrong_usage_is_exit_code_2(ask: Run, arguments: tuple[str, ...], said: 
     assert said in result.stderr
 
 
-def test_an_ambiguous_prefix_lists_candidates(ask: Run) -> None:
-    found = answer(ask("query", "select run_digest from runs", "--json"))
-    beginnings = [row["run_digest"][7:11] for row in found]
-    external = answer(
-        ask("query", "select external_id from runs group by all having count(*) > 1", "--json")
-    )
-    repeated = next((b for b in beginnings if beginnings.count(b) > 1), None)
-    name = repeated or (external[0]["external_id"] if external else "NVIDIA")
-    assert ask("show", name, code=1).stdout == ""
+def test_an_ambiguous_name_lists_candidates(
+    change: Run, warehouse_copy: Path, digests: dict[str, str]
+) -> None:
+    beginning = digests["first"][:20]
+    with duckdb.connect(str(Warehouse(warehouse_copy).database)) as connection:
+        connection.execute(
+            "insert into runs select * replace (? || run_digest[21:] as run_digest) from runs "
+            "where run_digest <> ? limit 12",
+            [beginning, digests["first"]],
+        )
+    result = change("show", beginning[7:], code=1)
+    assert result.stdout == ""
+    said = result.stderr.splitlines()
+    assert "names 13 things" in said[0]
+    assert len(said) == 2 + 10
+    assert change("show", digests["first"]).exit_code == 0
 
 
 def test_the_dossier_of_a_run_is_its_row(ask: Run, digests: dict[str, str]) -> None:
