@@ -105,7 +105,8 @@ def _print_next_steps(settings: Settings) -> None:
     show("Try next:")
     with open_database(settings.warehouse) as database:
         operations = database.execute(
-            "select operation from leaderboard_operations order by runs desc, operation limit 1"
+            "select operation from leaderboard_operations "
+            "order by runs_eligible desc, operation limit 1"
         ).fetchall()
         records = database.execute(
             "select run_digest from records order by since desc, run_digest limit 1"

@@ -1,0 +1,42 @@
+"""How to cite what the index holds."""
+
+from datetime import UTC, datetime
+
+import duckdb
+
+from assets.answers.lookup import Found
+from assets.answers.sections import Row, row_of
+
+
+def citation(connection: duckdb.DuckDBPyConnection, found: Found, at: datetime) -> dict[str, str]:
+    """How to cite one thing: what it is, its digest, where it is from, and when it was looked at.
+
+    `text` is the citation in one sentence.
+    """
+    row = row_of(connection, f"{found.kind}s", f"{found.kind}_digest", found.digest)
+    pages = connection.execute(
+        "select max(url) from revisions where dataset = ? and revision = ?",
+        [row["dataset"], row["revision"]],
+    ).fetchall()
+    place = f"{row['dataset']}@{row['revision']}"
+    if row["path"]:
+        place += f", {row['path']}" + (f" line {row['line']}" if row["line"] else "")
+    parts = {
+        "what": f"{found.kind} {found.name}".strip(),
+        "digest": found.digest,
+        "source": place,
+        "accessed": f"{at.astimezone(UTC):%Y-%m-%d}",
+    }
+    url = _permalink(pages[0][0], row)
+    if url:
+        parts["url"] = url
+    text = f"KernelIndex {parts['what']}, {found.digest}, from {place}"
+    parts["text"] = f"{text}{f', {url}' if url else ''} (accessed {parts['accessed']})."
+    return parts
+
+
+def _permalink(page: str | None, row: Row) -> str | None:
+    if not page or not row["path"]:
+        return None
+    line = f"#L{row['line']}" if row["line"] else ""
+    return f"{page}/blob/{row['revision']}/{row['path']}{line}"
