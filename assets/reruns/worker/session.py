@@ -25,6 +25,7 @@ from .verdict import (
 LEAST_SAMPLES = 20
 ROW_NS = 30_000_000
 OUTSIDE_ROWS = 3
+PROBED_ROUNDS = 3
 _SETTLE_S = 0.02
 _random = secrets.SystemRandom()
 
@@ -146,10 +147,11 @@ class Session:
         self._around.emit("item_started", item_id=candidate.item.item_id)
         subject = _subject(candidate)
         for number, seed in enumerate(self._around.seeds):
-            subject.call(seed, "wall", poisoned=True)
-            self._keep(candidate, seed, f"check-{number}", timed=False)
-            if not candidate.alive:
-                return
+            for mode in ("wall", "probe"):
+                subject.call(seed, mode, poisoned=True)
+                self._keep(candidate, seed, f"check-{number}-{mode}", timed=False)
+                if not candidate.alive:
+                    return
         self._verify(candidate)
 
     def _keep(self, candidate: Candidate, seed: int, name: str, timed: bool) -> None:
@@ -238,7 +240,13 @@ class Session:
             if candidate is not None:
                 candidate.notes.append(reason("FEWER_SAMPLES", f"{samples} samples."))
         kept = _random.sample(range(samples), min(protocol.kept_calls, samples))
-        return Plan(samples, wall_samples, frozenset(kept if candidate else ()))
+        probed = _random.sample(range(protocol.rounds), min(PROBED_ROUNDS, protocol.rounds))
+        return Plan(
+            samples,
+            wall_samples,
+            frozenset(kept if candidate else ()),
+            frozenset(probed if candidate else ()),
+        )
 
     def _round(self, candidate: Candidate | None, plan: "Plan", number: int) -> None:
         subject = self.referee if candidate is None else _subject(candidate)
@@ -248,7 +256,13 @@ class Session:
         rounds = self._around.protocol.rounds
         subject.ask("place", seed=_fresh_seed())
         subject.ask("warm", seed=_fresh_seed(), seconds=_SETTLE_S, least=2)
-        for index in _share(plan.samples, rounds, number):
+        own = _share(plan.samples, rounds, number)
+        probed = _random.choice(own) if candidate and own and number in plan.probed else None
+        for index in own:
+            if candidate is not None and index == probed:
+                self._probe(candidate, number)
+                if not candidate.alive:
+                    return
             seed = _fresh_seed()
             values = subject.call(seed, "device").values
             self._record(subject, "device", number, index, seed, values)
@@ -259,6 +273,12 @@ class Session:
         for index in _share(plan.wall_samples, rounds, number):
             seed = _fresh_seed()
             self._record(subject, "wall", number, index, seed, subject.call(seed, "wall").values)
+
+    def _probe(self, candidate: Candidate, number: int) -> None:
+        """An untimed call between timed ones, judged by what was ready in stream order."""
+        seed = _fresh_seed()
+        _subject(candidate).call(seed, "probe", poisoned=True)
+        self._keep(candidate, seed, f"probe-{number}", timed=True)
 
     def _record(
         self,
