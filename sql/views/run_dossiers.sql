@@ -74,6 +74,8 @@
 -- column caveats: what to know before the number is used, sorted by code
 -- column corrections: retractions, supersessions and attestations of the run or its implementation,
 --     oldest first; attestations never change the evidence level
+-- column reproductions: controlled reruns of this run, and of a controlled run the verdict on the
+--     run that it reproduces; oldest first
 -- column source: where the run was reported
 -- column external_id: identifier at the source
 -- column dataset: dataset that the run came from
@@ -201,6 +203,28 @@ select
         from corrections
         where corrections.target_digest in (runs.run_digest, runs.implementation_digest)
     ) as corrections,
+    (
+        select
+            list(
+                {
+                    'run_digest': reproductions.run_digest,
+                    'reproduces_digest': reproductions.reproduces_digest,
+                    'verdict': reproductions.verdict,
+                    'ratio': reproductions.ratio,
+                    'ratio_low': reproductions.ratio_low,
+                    'ratio_high': reproductions.ratio_high,
+                    'controlled_ns': reproductions.controlled_ns,
+                    'controlled_gpu': reproductions.controlled_gpu,
+                    'reason_codes': reproductions.reason_codes,
+                    'unverified_because': reproductions.unverified_because
+                }
+                order by reproductions.published_at, reproductions.run_digest
+            )
+        from reproductions
+        where
+            reproductions.run_digest = runs.run_digest
+            or reproductions.reproduces_digest = runs.run_digest
+    ) as reproductions,
     runs.source,
     runs.external_id,
     runs.dataset,
