@@ -24,10 +24,10 @@ from assets.reruns.worker.job import JobBundle, Limits, Protocol
 from assets.reruns.worker.run import SUPPORTED_LANGUAGES
 from assets.tables.reader import open_database
 from assets.tables.warehouse import Warehouse
+from assets.traces.errors import RawStoreError
 from assets.traces.layout import path_fault, root_of
 from assets.traces.lines import RawDocument, read_documents
 from assets.traces.pull import SAMPLE, SAMPLE_DIRECTORY
-from assets.traces.raw_store import RawStoreError
 
 _POINTER = b"version https://git-lfs"
 _REFUSAL_OF_CODE = {

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from assets.manifests import names
 from assets.manifests.canonical import sha256_digest
@@ -31,6 +31,7 @@ from assets.manifests.kinds import (
     Metadata,
     RunCorrectness,
     RunMeasurement,
+    RunStatus,
     Timing,
 )
 from assets.manifests.operations import operation_of
@@ -73,6 +74,7 @@ _SERIES = {
     ("reference", "device"): "reference_device",
     ("reference", "wall"): "reference_wall",
 }
+_STATUS: TypeAdapter[RunStatus] = TypeAdapter(RunStatus)
 _COMPARED = ("passed", "incorrect_numerical")
 
 
@@ -334,7 +336,7 @@ class _Staged:
             workload_digest=reported.workload_digest,
             protocol_digest=self._protocol.digest,
             environment_digest=self._environment.digest,
-            status=status,
+            status=_STATUS.validate_python(status),
             correctness=RunCorrectness(
                 comparator=COMPARATOR,
                 maximum_absolute_error=_finite(found.max_absolute_error),
@@ -451,9 +453,7 @@ class _Staged:
             **manifest_columns(manifest),
         )
 
-    def _add_measurements(
-        self, outcome: ItemOutcome, digest: str, passed: bool, line: int
-    ) -> None:
+    def _add_measurements(self, outcome: ItemOutcome, digest: str, passed: bool, line: int) -> None:
         if not passed or outcome.statistics is None:
             return
         own = {
