@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from assets.reruns.asset import RERUN_GROUP
 from assets.traces.asset import DatasetConfig
 from pipelines.settings import Settings
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     )
 
 INGEST = "ingest"
+CONTROLLED_RERUN = "controlled_rerun"
 
 
 def ingest_job(settings: Settings) -> "UnresolvedAssetJobDefinition":
@@ -26,4 +28,19 @@ def ingest_job(settings: Settings) -> "UnresolvedAssetJobDefinition":
         # Stages hand over files and take little time each: one process is enough.
         executor_def=dg.in_process_executor,
         tags={"kernelindex/job": INGEST},
+    )
+
+
+def controlled_rerun_job() -> "UnresolvedAssetJobDefinition":
+    """Measure published runs again; its configuration needs a reason, so that only people start it.
+
+    No schedule, sensor or condition may launch it; a test walks all of them.
+    """
+    return dg.define_asset_job(
+        CONTROLLED_RERUN,
+        selection=dg.AssetSelection.groups(RERUN_GROUP),
+        description="Measure chosen published runs on a GPU under the controlled protocol.",
+        # The steps hand over files of one run, and an interrupt must reach the one that measures.
+        executor_def=dg.in_process_executor,
+        tags={"kernelindex/job": CONTROLLED_RERUN, "kernelindex/launched_by": "a person"},
     )
