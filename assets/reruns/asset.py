@@ -111,7 +111,7 @@ def rerun_requests(
 ) -> dg.MaterializeResult[None]:
     """A request checked against the index and the launcher, written as a job bundle."""
     opened = warehouse.open()
-    folder = bundles_folder(opened) / context.run_id
+    folder = bundles_folder(opened) / context.run.run_id
     try:
         request = config.request()
         chosen_launcher(opened, request.launcher)
@@ -154,7 +154,7 @@ def controlled_runs(
 ) -> dg.MaterializeResult[None]:
     """The bundle measured by a worker on a GPU; ending this run ends the worker."""
     opened = warehouse.open()
-    folder, asked = _request_of(opened, context.run_id)
+    folder, asked = _request_of(opened, context.run.run_id)
     request = RerunRequest.model_validate(asked["request"])
     finished = 0
 
@@ -214,7 +214,7 @@ def rerun_publication(
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Publishes the result once, and rebuilds the database."""
     opened = warehouse.open()
-    folder, asked = _request_of(opened, context.run_id)
+    folder, asked = _request_of(opened, context.run.run_id)
     try:
         job_id = json.loads((folder / _JOB).read_text())["job_id"]
         runner = asked["runner"]
