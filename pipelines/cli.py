@@ -13,6 +13,7 @@ from pipelines.commands import (
     maintain,
     quarantine,
     query,
+    rerun,
     server,
     show,
     status,
@@ -21,6 +22,7 @@ from pipelines.commands import (
 
 ASK = "Ask"
 RUN = "Run"
+VERIFY = "Verify on a GPU"
 KEEP = "Keep in order"
 
 app = typer.Typer(
@@ -42,6 +44,7 @@ app.command("query", rich_help_panel=ASK)(query.query)
 app.command("revisions", rich_help_panel=ASK)(status.revisions)
 app.command("export", rich_help_panel=ASK)(export.export)
 app.command("verify-catalog", rich_help_panel=ASK)(export.verify)
+app.add_typer(rerun.rerun, name="rerun", rich_help_panel=VERIFY)
 app.command("quarantine", rich_help_panel=KEEP)(quarantine.quarantine)
 app.add_typer(correct.correct, name="correct", rich_help_panel=KEEP)
 app.command("doctor", rich_help_panel=KEEP)(maintain.doctor)

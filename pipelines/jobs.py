@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
+from assets.reruns.asset import RERUN_GROUP
 from assets.traces.asset import DatasetConfig
 from pipelines.settings import Settings
 
@@ -20,6 +21,7 @@ else:
 
 INGEST = "ingest"
 STALE_AFTER = timedelta(hours=36)
+CONTROLLED_RERUN = "controlled_rerun"
 
 
 @dg.failure_hook(name="last_good_tables_stay")
@@ -39,4 +41,19 @@ def ingest_job(settings: Settings) -> IngestJob:
         executor_def=dg.in_process_executor,
         tags={"kernelindex/job": INGEST},
         hooks={last_good_tables_stay},
+    )
+
+
+def controlled_rerun_job() -> "UnresolvedAssetJobDefinition":
+    """Measure published runs again; its configuration needs a reason, so that only people start it.
+
+    No schedule, sensor or condition may launch it; a test walks all of them.
+    """
+    return dg.define_asset_job(
+        CONTROLLED_RERUN,
+        selection=dg.AssetSelection.groups(RERUN_GROUP),
+        description="Measure chosen published runs on a GPU under the controlled protocol.",
+        # The steps hand over files of one run, and an interrupt must reach the one that measures.
+        executor_def=dg.in_process_executor,
+        tags={"kernelindex/job": CONTROLLED_RERUN, "kernelindex/launched_by": "a person"},
     )
