@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from assets.leaderboards.site.asset import SITE
 from assets.traces.asset import DatasetConfig
 from pipelines.settings import Settings
 
@@ -14,16 +15,30 @@ if TYPE_CHECKING:
     )
 
 INGEST = "ingest"
+BUILD_SITE = "build_site"
 
 
 def ingest_job(settings: Settings) -> "UnresolvedAssetJobDefinition":
     """The way in: pull, normalize, publish and derive, in one run."""
     return dg.define_asset_job(
         INGEST,
-        selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards"),
+        # The site has a job of its own: its pages take longer than all the tables together.
+        selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards")
+        - dg.AssetSelection.assets(SITE),
         description="Ingest one dataset revision and rebuild every table that people query.",
         config=dg.RunConfig(ops={"trace_files": DatasetConfig(dataset=settings.dataset)}),
         # Stages hand over files and take little time each: one process is enough.
         executor_def=dg.in_process_executor,
         tags={"kernelindex/job": INGEST},
+    )
+
+
+def build_site_job() -> "UnresolvedAssetJobDefinition":
+    """The pages, from the tables as they stand."""
+    return dg.define_asset_job(
+        BUILD_SITE,
+        selection=dg.AssetSelection.assets(SITE),
+        description="Write the static site; pages that would not change are not touched.",
+        executor_def=dg.in_process_executor,
+        tags={"kernelindex/job": BUILD_SITE},
     )
