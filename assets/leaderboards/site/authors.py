@@ -5,7 +5,7 @@ from assets.leaderboards.site import addresses
 from assets.leaderboards.site.figures import Figure, fast_p
 from assets.leaderboards.site.folder import SiteFolder
 from assets.leaderboards.site.index_reader import IndexReader, Row, grouped
-from assets.leaderboards.site.rendering import Renderer, pretty_json
+from assets.leaderboards.site.rendering import Renderer, data_json
 
 _BOARD = """
     select leaderboard_authors.*, upstream.score as upstream_score
@@ -53,7 +53,7 @@ def write_author_pages(reader: IndexReader, renderer: Renderer, folder: SiteFold
         _write_figures(folder, address, figures)
         folder.write(
             addresses.beside(address, ".json"),
-            pretty_json({"author": author, "leaderboard": json_value(rows)}),
+            data_json({"author": author, "leaderboard": json_value(rows)}),
         )
         folder.write(
             address,

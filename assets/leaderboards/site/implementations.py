@@ -6,7 +6,7 @@ from assets.answers.values import json_value
 from assets.leaderboards.site import addresses
 from assets.leaderboards.site.folder import SiteFolder
 from assets.leaderboards.site.index_reader import IndexReader, Row, grouped
-from assets.leaderboards.site.rendering import Renderer, pretty_json
+from assets.leaderboards.site.rendering import Renderer, data_json
 
 _IMPLEMENTATIONS = """
     select
@@ -83,7 +83,7 @@ def write_implementation_pages(
         found = results.get(digest, [])
         folder.write(
             addresses.beside(address, ".json"),
-            pretty_json(
+            data_json(
                 {
                     **{name: json_value(value) for name, value in row.items()},
                     "results": json_value(found),
@@ -101,7 +101,7 @@ def write_implementation_pages(
                 best=_best(found),
                 corrections=corrections.get(digest, []),
                 shown_artifacts=shown_artifacts,
-                manifest=pretty_json(reader.manifest(digest)),
+                manifest=reader.manifest_text(digest),
             ),
         )
     folder.write(

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from assets.answers.stored import manifest_of
+from assets.leaderboards.site.rendering import pretty_json
 from assets.tables.published import open_with_published, use_published
 from assets.tables.warehouse import Warehouse
 
@@ -27,6 +28,7 @@ class IndexReader:
 
     connection: duckdb.DuckDBPyConnection
     _manifests: dict[str, Row] = field(default_factory=dict)
+    _manifest_texts: dict[str, str] = field(default_factory=dict)
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
         """All rows of a query."""
@@ -60,6 +62,12 @@ class IndexReader:
             )
             self._manifests[digest] = manifest_of(row["canonical_json"], row["metadata_json"])
         return self._manifests[digest]
+
+    def manifest_text(self, digest: str) -> str:
+        """The same as people read it, each written once."""
+        if digest not in self._manifest_texts:
+            self._manifest_texts[digest] = pretty_json(self.manifest(digest))
+        return self._manifest_texts[digest]
 
     @cached_property
     def dataset_pages(self) -> dict[tuple[str, str], str | None]:

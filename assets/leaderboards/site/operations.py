@@ -17,7 +17,7 @@ from assets.leaderboards.site.figures import (
 )
 from assets.leaderboards.site.folder import SiteFolder
 from assets.leaderboards.site.index_reader import IndexReader, Row, grouped
-from assets.leaderboards.site.rendering import Renderer, pretty_json
+from assets.leaderboards.site.rendering import Renderer, data_json
 
 # What of a group's runs stands on its page; all of them are in the files beside it.
 _SHOWN_RUNS = 400
@@ -183,7 +183,7 @@ def _write_operation(
     _write_figures(folder, address, figures)
     folder.write(
         addresses.beside(address, ".json"),
-        pretty_json(
+        data_json(
             {
                 "operation": {name: json_value(value) for name, value in operation.items()},
                 "standing": json_value(tried.standing.as_json()) if tried.standing else None,
@@ -215,7 +215,7 @@ class _Tried:
 
     standing: Standing | None = None
     runs: dict[str, list[Row]] = field(default_factory=dict)
-    events: dict[str, list[Row]] = field(default_factory=dict)
+    events: dict[str | None, list[Row]] = field(default_factory=dict)
     siblings: dict[str | None, list[str]] = field(default_factory=dict)
     solutions: list[Row] = field(default_factory=list)
 
@@ -253,7 +253,7 @@ def _write_group(
     ]
     folder.write(
         addresses.beside(address, ".json"),
-        pretty_json(
+        data_json(
             {
                 "operation": operation["name"],
                 "strict_group": group.strict_group,
@@ -307,7 +307,7 @@ def _size_figures(operation: Row, groups: Sequence[Group]) -> list[Figure]:
     return [figure for figure in figures if figure is not None]
 
 
-def _histories(groups: Sequence[Group], events: dict[str, list[Row]]) -> list[Figure]:
+def _histories(groups: Sequence[Group], events: dict[str | None, list[Row]]) -> list[Figure]:
     """The groups whose record was taken most often."""
     moved = sorted(
         (group for group in groups if len(events.get(group.comparison_key or "", ())) > 1),

@@ -1,9 +1,10 @@
 """The pages about the index as a whole: home, GPUs, quarantine, methodology."""
 
 from collections import Counter
+from importlib import resources
 
 from assets.answers.values import json_value
-from assets.leaderboards.catalog import sql_catalog
+from assets.leaderboards.catalog import read_files
 from assets.leaderboards.site import addresses
 from assets.leaderboards.site.figures import csv_text
 from assets.leaderboards.site.folder import SiteFolder
@@ -209,13 +210,13 @@ def write_methodology(reader: IndexReader, renderer: Renderer, folder: SiteFolde
     """Write how everything on this site is worked out: formulas, codes and levels."""
     formulas = [
         {
-            "table": table.name,
-            "version": table.file.formula,
-            "documentation": table.file.documentation,
-            "sql": table.file.text,
+            "table": file.name,
+            "version": file.formula,
+            "documentation": file.documentation,
+            "sql": file.text,
         }
-        for table in sql_catalog()
-        if table.file.formula
+        for file in read_files(resources.files("sql")).values()
+        if file.formula
     ]
     folder.write(
         addresses.METHODOLOGY,

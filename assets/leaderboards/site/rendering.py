@@ -1,7 +1,6 @@
 """Templates: compiled once, with escaping on, given addresses relative to the page."""
 
 import json
-import posixpath
 from collections.abc import Mapping
 from datetime import datetime
 from importlib import resources
@@ -54,11 +53,10 @@ class Renderer:
 
     def page(self, address: str, template: str, **values: Any) -> str:
         """A page that will lie at an address of the site."""
-        folder = posixpath.dirname(address)
+        up = "../" * address.count("/")
 
         def link(target: str) -> str:
-            path, mark, fragment = target.partition("#")
-            return posixpath.relpath(path, folder or ".") + mark + fragment
+            return up + target
 
         return self._environment.get_template(template).render(link=link, address=address, **values)
 
@@ -118,5 +116,10 @@ def script_json(value: object) -> str:
 
 
 def pretty_json(value: Mapping[str, object]) -> str:
-    """JSON for people and programs, one value a line."""
-    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    """JSON for people, one value a line."""
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+
+
+def data_json(value: Mapping[str, object]) -> str:
+    """JSON for programs, in one line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"

@@ -12,7 +12,7 @@ from assets.leaderboards.site import addresses
 from assets.leaderboards.site.figures import raw_samples
 from assets.leaderboards.site.folder import SiteFolder
 from assets.leaderboards.site.index_reader import IndexReader
-from assets.leaderboards.site.rendering import Renderer, pretty_json, web_address
+from assets.leaderboards.site.rendering import Renderer, data_json, pretty_json, web_address
 
 _RUNS = """
     select
@@ -78,7 +78,7 @@ def _write(
         folder.write(addresses.beside(address, "-samples.json"), figure.json())
     folder.write(
         addresses.beside(address, ".json"),
-        pretty_json(
+        data_json(
             {
                 **dossier.as_json(),
                 "reproductions": reproductions,
@@ -97,7 +97,11 @@ def _write(
             citation=citation,
             reproductions=reproductions,
             figure=figure,
-            manifest=pretty_json(manifest),
+            manifests=(
+                ("run", pretty_json(manifest["run"])),
+                ("protocol", reader.manifest_text(row["protocol_digest"])),
+                ("environment", reader.manifest_text(row["environment_digest"])),
+            ),
             shown_artifacts=shown_artifacts,
         ),
     )
