@@ -67,10 +67,13 @@ function onChange(form, act) {
   form.hidden = false;
   fromAddress(form);
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", () => {
-    toAddress(form);
-    act();
-  });
+  // Some browsers and assistive tools send only the second of the two.
+  for (const event of ["input", "change"]) {
+    form.addEventListener(event, () => {
+      toAddress(form);
+      act();
+    });
+  }
   act();
 }
 
@@ -292,8 +295,9 @@ async function search(form) {
         ...data.rows.filter((row) => row[3].includes(page))];
     } else if (asked.length) {
       found = data.rows.filter((row) => asked.every((word) => (row[1] + " " + row[2] + " " + row[0]).toLowerCase().includes(word)));
-      const exact = (row) => (row[1].toLowerCase().startsWith(asked[0]) ? 0 : 1);
-      found.sort((x, y) => exact(x) - exact(y));
+      const kinds = ["operation", "GPU", "author", "implementation"];
+      const place = (row) => (row[1].toLowerCase().startsWith(asked[0]) ? 0 : kinds.length) + kinds.indexOf(row[0]);
+      found.sort((x, y) => place(x) - place(y));
     }
     results.replaceChildren(...found.slice(0, 100).map(([kind, name, about, page]) => {
       const item = made("li");
