@@ -132,7 +132,7 @@ def record_history(name: str, group: str, events: Sequence[Mapping[str, Any]]) -
         "Record over time",
         f"{group}: latency of the fastest run so far (µs or ms, logarithmic), by the time at which "
         f"it was observed (UTC); {count_text(len(events), 'record')}.",
-        Axis("observed (UTC)", quantity="time"),
+        Axis(_observed([event["at"] for event in events]), quantity="time"),
         LATENCY,
         [Series("record", points, "steps")],
         ("at", "primary_value_ns", "solution", "author", "run_digest", "cause"),
@@ -260,6 +260,12 @@ def _most_varied(axes: Sequence[Mapping[str, int]]) -> str | None:
 
 def _style(sizes: Sequence[int]) -> Style:
     return "dots" if len(set(sizes)) < len(sizes) else "line"
+
+
+def _observed(times: Sequence[datetime]) -> str:
+    """The label of a time axis; the day, where the ticks do not tell it."""
+    days = {time.date() for time in times}
+    return f"observed on {min(days)} (UTC)" if len(days) == 1 else "observed (UTC)"
 
 
 def _seconds(at: datetime) -> float:

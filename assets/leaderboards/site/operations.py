@@ -202,6 +202,7 @@ def _write_operation(
             groups=groups,
             axes=[_axes(group) for group in groups],
             axis_names=operation["variable_axes"],
+            several_environments=_several_environments(groups),
             solutions=tried.solutions,
             figures=figures,
             failures=_failures([run for found in tried.runs.values() for run in found]),
@@ -328,6 +329,14 @@ def _write_figures(folder: SiteFolder, page: str, figures: Sequence[Figure]) -> 
     for figure in figures:
         folder.write(addresses.beside(page, f"-{figure.name}.csv"), figure.csv())
         folder.write(addresses.beside(page, f"-{figure.name}.json"), figure.json())
+
+
+def _several_environments(groups: Sequence[Group]) -> frozenset[str]:
+    """Devices whose groups differ in more than the workload."""
+    found: dict[str, set[str]] = {}
+    for group in groups:
+        found.setdefault(group.gpu_product, set()).add(group.environment)
+    return frozenset(product for product, environments in found.items() if len(environments) > 1)
 
 
 def _axes(group: Group) -> dict[str, str]:

@@ -45,11 +45,20 @@ class Scale:
             number = number.rstrip("0").rstrip(".") if "." in number else number
             return f"{number} {unit}"
         if self.axis.quantity == "time":
-            at = datetime.fromtimestamp(value, UTC)
-            return f"{at:%Y-%m-%d}" if self.high - self.low > 3 * _DAY_S else f"{at:%m-%d %H:%M:%S}"
+            return _time_text(datetime.fromtimestamp(value, UTC), self.high - self.low)
         if self.axis.quantity == "share":
             return f"{value:.0%}"
         return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
+def _time_text(at: datetime, span_s: float) -> str:
+    """A time as precise as the span of the axis asks for."""
+    if span_s > 3 * _DAY_S:
+        return f"{at:%Y-%m-%d}"
+    if span_s > 10 * 60:
+        return f"{at:%m-%d %H:%M}"
+    text = f"{at:%H:%M:%S.%f}"
+    return text[:8] if span_s > 10 else text[:12]
 
 
 def fitted(axis: Axis, values: list[float]) -> Scale:

@@ -1,5 +1,6 @@
 """Plots: values lie where they belong, and ticks say so."""
 
+from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 import pytest
@@ -51,6 +52,16 @@ def test_latency_ticks_name_their_unit() -> None:
         "1 ms",
         "2 ms",
     ]
+
+
+@pytest.mark.parametrize(
+    ("span_s", "expected"),
+    [(2, "00:00:00.500"), (100, "00:00:25"), (7_200, "01-01 00:30"), (10 * 86_400, "2026-01-03")],
+)
+def test_time_ticks_are_as_precise_as_the_span(span_s: int, expected: str) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    scale = fitted(Axis("at", quantity="time"), [start, start + span_s])
+    assert scale.tick_text(start + span_s / 4) == expected
 
 
 def test_a_plot_is_well_formed_and_names_are_text() -> None:
