@@ -16,6 +16,7 @@ from pipelines.commands import (
     rerun,
     server,
     show,
+    site,
     status,
     top,
 )
@@ -40,6 +41,7 @@ app.command("show", rich_help_panel=ASK)(show.show_one)
 app.command("compare", rich_help_panel=ASK)(show.compare_two)
 app.command("resolve", rich_help_panel=ASK)(show.resolve_best)
 app.command("source", rich_help_panel=ASK)(show.source)
+app.command("site", rich_help_panel=ASK)(site.site)
 app.command("query", rich_help_panel=ASK)(query.query)
 app.command("revisions", rich_help_panel=ASK)(status.revisions)
 app.command("export", rich_help_panel=ASK)(export.export)

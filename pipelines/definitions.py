@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import dagster as dg
 
 from assets.leaderboards.asset import database_assets
+from assets.leaderboards.site.asset import site
 from assets.manifests.asset import manifests
 from assets.reruns.asset import controlled_runs, rerun_publication, rerun_requests
 from assets.tables.asset import publication
 from assets.tables.checks import publication_rules
 from assets.traces.asset import trace_files
-from pipelines.jobs import STALE_AFTER, controlled_rerun_job, ingest_job
+from pipelines.jobs import STALE_AFTER, build_site_job, controlled_rerun_job, ingest_job
 from pipelines.resources import WarehouseResource
 from pipelines.schedules import daily_ingest
 from pipelines.sensors import new_revision
@@ -33,13 +34,14 @@ def build_definitions(
         rerun_requests,
         controlled_runs,
         rerun_publication,
+        site,
     ]
     if settings.is_remote:
         assets = list(dg.map_asset_specs(_with_freshness, assets))
     return dg.Definitions(
         assets=assets,
         asset_checks=[publication_rules],
-        jobs=[ingest, controlled_rerun_job()],
+        jobs=[ingest, controlled_rerun_job(), build_site_job()],
         schedules=[daily_ingest(ingest, settings)] if settings.is_remote else [],
         sensors=[new_revision(ingest, settings)] if settings.is_remote else [],
         resources={"warehouse": WarehouseResource(root=str(settings.warehouse))},

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
+from assets.leaderboards.site.asset import SITE
 from assets.reruns.asset import RERUN_GROUP
 from assets.traces.asset import DatasetConfig
 from pipelines.settings import Settings
@@ -22,6 +23,7 @@ else:
 INGEST = "ingest"
 STALE_AFTER = timedelta(hours=36)
 CONTROLLED_RERUN = "controlled_rerun"
+BUILD_SITE = "build_site"
 
 
 @dg.failure_hook(name="last_good_tables_stay")
@@ -34,7 +36,9 @@ def ingest_job(settings: Settings) -> IngestJob:
     """The way in: pull, normalize, publish and derive, in one run."""
     return dg.define_asset_job(
         INGEST,
-        selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards"),
+        # The site has a job of its own: its pages take longer than all the tables together.
+        selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards")
+        - dg.AssetSelection.assets(SITE),
         description="Ingest one dataset revision and rebuild every table that people query.",
         config=dg.RunConfig(ops={"trace_files": DatasetConfig(dataset=settings.dataset)}),
         # Stages hand over files and take little time each: one process is enough.
@@ -56,4 +60,15 @@ def controlled_rerun_job() -> "UnresolvedAssetJobDefinition":
         # The steps hand over files of one run, and an interrupt must reach the one that measures.
         executor_def=dg.in_process_executor,
         tags={"kernelindex/job": CONTROLLED_RERUN, "kernelindex/launched_by": "a person"},
+    )
+
+
+def build_site_job() -> "UnresolvedAssetJobDefinition":
+    """The pages, from the tables as they stand."""
+    return dg.define_asset_job(
+        BUILD_SITE,
+        selection=dg.AssetSelection.assets(SITE),
+        description="Write the static site; pages that would not change are not touched.",
+        executor_def=dg.in_process_executor,
+        tags={"kernelindex/job": BUILD_SITE},
     )

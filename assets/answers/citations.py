@@ -18,6 +18,17 @@ def citation(connection: duckdb.DuckDBPyConnection, found: Found, at: datetime) 
         "select max(url) from revisions where dataset = ? and revision = ?",
         [row["dataset"], row["revision"]],
     ).fetchall()
+    accessed = f"{at.astimezone(UTC):%Y-%m-%d}"
+    parts = cited(found, row, pages[0][0])
+    text = parts.pop("text")
+    return {**parts, "accessed": accessed, "text": f"{text} (accessed {accessed})."}
+
+
+def cited(found: Found, row: Row, dataset_page: str | None) -> dict[str, str]:
+    """What a citation says whenever it is read: all but the day, and `text` without a full stop.
+
+    `row` states dataset, revision, path and line; `dataset_page` is where the dataset is shown.
+    """
     place = f"{row['dataset']}@{row['revision']}"
     if row["path"]:
         place += f", {row['path']}" + (f" line {row['line']}" if row["line"] else "")
@@ -25,13 +36,12 @@ def citation(connection: duckdb.DuckDBPyConnection, found: Found, at: datetime) 
         "what": f"{found.kind} {found.name}".strip(),
         "digest": found.digest,
         "source": place,
-        "accessed": f"{at.astimezone(UTC):%Y-%m-%d}",
     }
-    url = _permalink(pages[0][0], row)
+    url = _permalink(dataset_page, row)
     if url:
         parts["url"] = url
     text = f"KernelIndex {parts['what']}, {found.digest}, from {place}"
-    parts["text"] = f"{text}{f', {url}' if url else ''} (accessed {parts['accessed']})."
+    parts["text"] = f"{text}, {url}" if url else text
     return parts
 
 

@@ -4,8 +4,6 @@ import json
 import math
 from collections.abc import Iterator
 
-import duckdb
-
 from assets.answers.lookup import Found, short
 from assets.answers.sections import (
     Dossier,
@@ -15,16 +13,14 @@ from assets.answers.sections import (
     corrections_section,
     data_of,
     provenance_section,
-    row_of,
 )
 from assets.answers.units import count_text, latency_text, ratio_text
 from assets.answers.values import json_value
 from assets.manifests.canonical import canonical_number
 
 
-def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
-    """Everything that is known of a run."""
-    row = row_of(connection, "run_dossiers", "run_digest", found.digest)
+def run_dossier(found: Found, row: Row) -> Dossier:
+    """Everything that is known of a run, from its row of `run_dossiers`."""
     sections = [
         _identity(row),
         _correctness(row),

@@ -77,7 +77,7 @@ def processes_below(folder: Path) -> list[int]:
         if not entry.name.isdigit():
             continue
         try:
-            place = os.readlink(entry / "cwd")
+            place = str((entry / "cwd").readlink())
             command = (entry / "cmdline").read_bytes()
         except OSError:
             continue
