@@ -89,29 +89,31 @@ def load_all(dataset: Path) -> None:
 
 def ingest(dataset: Path, warehouse_root: Path) -> None:
     sys.path.insert(0, str(ROOT))
-    start = time.perf_counter()
     from assets.manifests.normalize import normalize
-    from assets.tables.known import known_of
+    from assets.manifests.staging import load_normalized, save_normalized
     from assets.tables.publication import PublicationRequest, publish
-    from assets.tables.warehouse import Warehouse
+    from assets.tables.settled import settle
     from assets.traces.pull import pull
+    from pipelines.resources import OpenWarehouse
 
-    warehouse = Warehouse(warehouse_root)
+    imported = time.perf_counter()
+    warehouse = OpenWarehouse(warehouse_root)
     warehouse.prepare()
     snapshot = pull(str(dataset), revision=None, authors=None, store=warehouse.store)
     pulled = time.perf_counter()
     staging = warehouse.staging("bench")
-    outcome = normalize(
-        snapshot, warehouse.store, staging, known_of(warehouse, snapshot.dataset, None)
-    )
+    outcome = normalize(snapshot, warehouse.store, staging / "rows", warehouse.known(snapshot))
     normalized = time.perf_counter()
-    publish(warehouse, staging, PublicationRequest(kind="ingest"))
+    request = PublicationRequest(kind="ingest", dataset=snapshot.dataset)
+    publish(warehouse, staging / "rows", request)
+    save_normalized(outcome, staging)
+    settle(warehouse, load_normalized(staging))
     end = time.perf_counter()
     subprocess.run(["rm", "-rf", str(staging)], check=True)
     report(
         outcome.counts.read["trace"],
-        end - start,
-        pull_s=pulled - start,
+        end - imported,
+        pull_s=pulled - imported,
         normalize_s=normalized - pulled,
         publish_s=end - normalized,
     )

@@ -10,22 +10,47 @@ from assets.manifests.asset import manifests
 from assets.tables.asset import publication
 from assets.tables.checks import publication_rules
 from assets.traces.asset import trace_files
-from pipelines.jobs import build_site_job, ingest_job
+from pipelines.jobs import STALE_AFTER, build_site_job, ingest_job
 from pipelines.resources import WarehouseResource
+from pipelines.schedules import daily_ingest
+from pipelines.sensors import new_revision
 from pipelines.settings import Settings
 
 
 def build_definitions(
     settings: Settings, loggers: Mapping[str, dg.LoggerDefinition] | None = None
 ) -> dg.Definitions:
-    """Everything that a deployment with these settings offers."""
+    """Everything that a deployment with these settings offers.
+
+    Schedule, sensor and freshness exist only where a remote dataset is configured.
+    """
+    ingest = ingest_job(settings)
+    assets: list[dg.AssetsDefinition] = [
+        trace_files,
+        manifests,
+        publication,
+        database_assets(),
+        site,
+    ]
+    if settings.is_remote:
+        assets = list(dg.map_asset_specs(_with_freshness, assets))
     return dg.Definitions(
-        assets=[trace_files, manifests, publication, database_assets(), site],
+        # The site is built when somebody asks for it, so it is never stale.
+        assets=[*assets, site],
         asset_checks=[publication_rules],
-        jobs=[ingest_job(settings), build_site_job()],
+        jobs=[ingest, build_site_job()],
+        schedules=[daily_ingest(ingest, settings)] if settings.is_remote else [],
+        sensors=[new_revision(ingest, settings)] if settings.is_remote else [],
         resources={"warehouse": WarehouseResource(root=str(settings.warehouse))},
         loggers=loggers or {},
     )
+
+
+def _with_freshness(spec: dg.AssetSpec) -> dg.AssetSpec:
+    if spec.group_name != "leaderboards":
+        return spec
+    policy = dg.FreshnessPolicy.time_window(fail_window=STALE_AFTER)
+    return spec.replace_attributes(freshness_policy=policy)
 
 
 defs = build_definitions(Settings.from_environment())

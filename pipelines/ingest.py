@@ -30,6 +30,7 @@ class IngestRequest:
     dataset: str
     revision: str | None = None
     authors: tuple[str, ...] = ()
+    with_tensors: bool = False
 
 
 def run_ingest(
@@ -49,6 +50,7 @@ def run_ingest(
                 dataset=request.dataset,
                 revision=request.revision,
                 authors=list(request.authors),
+                with_tensors=request.with_tensors,
             )
         },
         loggers={_LOGGER: {}},

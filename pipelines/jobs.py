@@ -1,6 +1,7 @@
 """Jobs: which assets run together, and with which settings by default."""
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
@@ -14,11 +15,22 @@ if TYPE_CHECKING:
         UnresolvedAssetJobDefinition,
     )
 
+    AssetJob: TypeAlias = UnresolvedAssetJobDefinition
+else:
+    AssetJob: TypeAlias = object
+
 INGEST = "ingest"
 BUILD_SITE = "build_site"
+STALE_AFTER = timedelta(hours=36)
 
 
-def ingest_job(settings: Settings) -> "UnresolvedAssetJobDefinition":
+@dg.failure_hook(name="last_good_tables_stay")
+def last_good_tables_stay(context: dg.HookContext) -> None:
+    """Say in the run's log what a failure means for those who query."""
+    context.log.error("ingestion_failed tables=unchanged: the last good tables stay in place")
+
+
+def ingest_job(settings: Settings) -> AssetJob:
     """The way in: pull, normalize, publish and derive, in one run."""
     return dg.define_asset_job(
         INGEST,
@@ -30,10 +42,11 @@ def ingest_job(settings: Settings) -> "UnresolvedAssetJobDefinition":
         # Stages hand over files and take little time each: one process is enough.
         executor_def=dg.in_process_executor,
         tags={"kernelindex/job": INGEST},
+        hooks={last_good_tables_stay},
     )
 
 
-def build_site_job() -> "UnresolvedAssetJobDefinition":
+def build_site_job() -> AssetJob:
     """The pages, from the tables as they stand."""
     return dg.define_asset_job(
         BUILD_SITE,

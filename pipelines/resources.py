@@ -1,15 +1,15 @@
 """Dagster resources: what assets are handed at run time."""
 
-from datetime import datetime
 from pathlib import Path
 
 import dagster as dg
 
-from assets.manifests.normalize import Known, newest_trace_time
+from assets.manifests.normalize import Known
 from assets.tables.errors import WarehouseError
-from assets.tables.known import has_other_revision, known_of
+from assets.tables.known import known_for, later_snapshots
+from assets.tables.settled import settled_counts
 from assets.tables.warehouse import Warehouse
-from assets.traces.snapshot import DatasetSnapshot, load_snapshot
+from assets.traces.snapshot import DatasetSnapshot
 
 
 class OpenWarehouse(Warehouse):
@@ -17,30 +17,12 @@ class OpenWarehouse(Warehouse):
 
     def known(self, snapshot: DatasetSnapshot) -> Known:
         """What was published of the snapshot's dataset."""
-        return known_of(self, snapshot.dataset, self._time_of(snapshot))
+        settled = settled_counts(self, snapshot)
+        return known_for(self, snapshot) if settled is None else Known(settled=settled)
 
     def later_snapshots(self, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
         """Ingested snapshots of the same dataset at other, later revisions."""
-        at = self._time_of(snapshot)
-        others = [
-            other
-            for path in sorted(self.snapshots.glob("*.json"))
-            if (other := load_snapshot(path)).dataset == snapshot.dataset
-            and other.revision != snapshot.revision
-        ]
-        return [
-            other
-            for other in others
-            if at is not None and (time := self._time_of(other)) is not None and time > at
-        ]
-
-    def _time_of(self, snapshot: DatasetSnapshot) -> datetime | None:
-        if snapshot.revision_at is not None:
-            return snapshot.revision_at.replace(tzinfo=None)
-        if not has_other_revision(self, snapshot.dataset, snapshot.revision):
-            # Nothing to be compared with, so the traces need not be looked through.
-            return None
-        return newest_trace_time(snapshot, self.store)
+        return later_snapshots(self, snapshot)
 
 
 class WarehouseResource(dg.ConfigurableResource[OpenWarehouse]):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SAMPLE = "sample"
+_REMOTE = "hf://"
 
 
 @dataclass(frozen=True)
@@ -13,24 +14,34 @@ class Settings:
     """A deployment.
 
     `warehouse` is the folder of the data, `dagster_home` that of Dagster's history and `dataset`
-    what is ingested when nothing else is asked for.
+    what is ingested when nothing else is asked for. `cron` and `time_zone` say when a remote
+    dataset is ingested by schedule.
     """
 
     warehouse: Path
     dagster_home: Path
     dataset: str
+    cron: str = "0 5 * * *"
+    time_zone: str = "UTC"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the dataset is on a hub, so that there is something to watch."""
+        return self.dataset.startswith(_REMOTE)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
-        """KERNELINDEX_WAREHOUSE, DAGSTER_HOME and KERNELINDEX_DATASET, with their defaults.
+        """The variables that the README lists, with their defaults.
 
-        The defaults lie in the checkout, or in the current directory for an installed package.
+        The folders lie in the checkout, or in the current directory for an installed package.
         """
         base = _checkout() or Path.cwd()
         return cls(
             warehouse=_path(environment.get("KERNELINDEX_WAREHOUSE"), base / "warehouse"),
             dagster_home=_path(environment.get("DAGSTER_HOME"), base / ".dagster"),
             dataset=environment.get("KERNELINDEX_DATASET") or SAMPLE,
+            cron=environment.get("KERNELINDEX_CRON") or cls.cron,
+            time_zone=environment.get("KERNELINDEX_TIME_ZONE") or cls.time_zone,
         )
 
 

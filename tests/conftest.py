@@ -1,11 +1,13 @@
 """Fixtures that every room's tests share: data beside the repository, read and never copied."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.builders import Ingested, ingest
+from tests.warehouses import ingest_by_author
 
 _REPOSITORY = Path(__file__).parent.parent
 # The revision that the expected values of the golden data were made at.
@@ -44,3 +46,19 @@ def golden(corpus: Path) -> Path:
 def flashinfer_trace(corpus: Path) -> Ingested:
     """The rows of the corpus' main dataset at the revision of the golden data."""
     return ingest(corpus / "flashinfer-trace", revision=GOLDEN_REVISION)
+
+
+@pytest.fixture(scope="session")
+def sample_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled sample in three publications, with its database; to be read only."""
+    root = tmp_path_factory.mktemp("sample") / "warehouse"
+    ingest_by_author(root)
+    return root
+
+
+@pytest.fixture
+def warehouse_copy(sample_warehouse: Path, tmp_path: Path) -> Path:
+    """The sample's warehouse, moved elsewhere, to be changed or damaged."""
+    root = tmp_path / "copy of the warehouse"
+    shutil.copytree(sample_warehouse, root)
+    return root

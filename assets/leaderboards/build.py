@@ -21,7 +21,6 @@ from assets.tables.warehouse import Warehouse
 UNIQUE_KEY = "unique_key"
 _EXAMPLES = 3
 _SAMPLE_ROWS = 5
-_VIEWS_FOLDER = "views"
 
 Row = tuple[object, ...]
 
@@ -53,10 +52,10 @@ class CheckOutcome:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """A built table."""
+    """A built table; of a view no rows are read, so it has no count, no checks and no sample."""
 
     table: SqlTable
-    rows: int
+    rows: int | None
     columns: tuple[BuiltColumn, ...]
     checks: tuple[CheckOutcome, ...]
     sample: tuple[Row, ...]
@@ -87,7 +86,7 @@ class BuildProgress:
     done: int
     total: int
     name: str
-    rows: int
+    rows: int | None
 
 
 Progress = Callable[[BuildProgress], None]
@@ -134,19 +133,24 @@ def build_database(
 def _build_table(build: DatabaseBuild, table: SqlTable) -> TableOutcome:
     started = time.monotonic()
     file = table.file
-    is_view = file.folder == _VIEWS_FOLDER
-    make = build.create_view if is_view else build.create
+    rows: int | None = None
     try:
-        rows = make(table.name, file.text)
+        if file.is_view:
+            build.create_view(table.name, file.text)
+        else:
+            rows = build.create(table.name, file.text)
     except WarehouseError as error:
         raise WarehouseError(f"{file.path}: {error.message}") from error
     texts = {column.name: column.text for column in file.columns}
-    build.comment(table.name, file.documentation, texts, view=is_view)
+    build.comment(table.name, file.documentation, texts, view=file.is_view)
     columns = tuple(
         BuiltColumn(name, kind, texts[name]) for name, kind in build.columns(table.name)
     )
-    checks = (_check_key(build, table), *_check_assertions(build, table))
-    sample = tuple(build.query(exp.select("*").from_(_quoted(table.name)).limit(_SAMPLE_ROWS)))
+    checks: tuple[CheckOutcome, ...] = ()
+    sample: tuple[Row, ...] = ()
+    if not file.is_view:
+        checks = (_check_key(build, table), *_check_assertions(build, table))
+        sample = tuple(build.query(exp.select("*").from_(_quoted(table.name)).limit(_SAMPLE_ROWS)))
     return TableOutcome(table, rows, columns, checks, sample, time.monotonic() - started)
 
 

@@ -180,6 +180,7 @@ _RUNS = pa.schema(
             "status",
             "evidence_level",
             "source",
+            "author_directory",
             "dataset",
             "revision",
         ),

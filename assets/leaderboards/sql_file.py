@@ -88,6 +88,11 @@ class SqlFile:
     text: str
 
     @property
+    def is_view(self) -> bool:
+        """Whether it is a view: reading it in whole would cost more than all tables."""
+        return self.folder == "views"
+
+    @property
     def code_version(self) -> str:
         """SHA-256 of the file's text, hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
@@ -220,6 +225,11 @@ def _check_header(file: SqlFile, entries: list[_Entry]) -> None:
             if item.name in seen:
                 raise SqlContractError(file.path, item.line, f"{item.name} is documented twice")
             seen.add(item.name)
+    if file.is_view and file.assertions:
+        line = file.assertions[0].line
+        raise SqlContractError(
+            file.path, line, "a view is not read when it is made; assert nothing"
+        )
     if file.folder in ("rankings", "leaderboards") and file.formula is None:
         raise SqlContractError(file.path, 1, "the header has no `-- formula:` with its version")
 

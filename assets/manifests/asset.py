@@ -55,7 +55,7 @@ def manifests(
 ) -> dg.MaterializeResult[None]:
     """KernelIndex manifests of one dataset revision, as staged rows; odd items in quarantine."""
     opened = warehouse.open()
-    staging = opened.staging(context.run_id)
+    staging = opened.staging(context.run.run_id)
     try:
         snapshot = load_staged_snapshot(staging)
         known = opened.known(snapshot)

@@ -7,13 +7,10 @@ the number of traces. Nothing of a dataset is ever run.
 """
 
 import json
-import multiprocessing
 import os
-import pickle
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,9 +21,16 @@ from assets.manifests.catalog import Catalog, read_catalog
 from assets.manifests.implementations import DatasetOrigin
 from assets.manifests.instants import InstantError, utc_instant
 from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
+from assets.manifests.reading import (
+    ChunkReader,
+    Reading,
+    ReadingProcesses,
+    chunks_of,
+    reading_processes,
+)
 from assets.manifests.runs import trace_protocol
-from assets.manifests.trace_files import FileOutcome, References, TraceReader, inputs_digests
-from assets.traces.errors import DatasetError
+from assets.manifests.trace_files import FileOutcome, References, inputs_digests
+from assets.traces.changes import compare
 from assets.traces.layout import author_of, kind_of
 from assets.traces.lines import Malformed, read_documents
 from assets.traces.raw_store import RawStore
@@ -34,7 +38,6 @@ from assets.traces.snapshot import DatasetFile, DatasetSnapshot
 
 Kind = Literal["definition", "solution", "workload", "trace", "unplaced"]
 
-_CHUNK_BYTES = 16 * 1024 * 1024
 _IN_PROCESS_BYTES = 3 * 1024 * 1024
 
 
@@ -51,20 +54,6 @@ class FileState:
     newest_trace_at: datetime | None
 
 
-@dataclass(frozen=True)
-class Known:
-    """What earlier publications of the dataset say.
-
-    `identities` gives the revision under which a (path, content digest) of a solution is known,
-    `later_identities` those that are known only from later revisions than the one to be read, and
-    `files` the state of each (path, file digest).
-    """
-
-    identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    later_identities: frozenset[tuple[str, str]] = frozenset()
-    files: Mapping[tuple[str, str], FileState] = field(default_factory=dict)
-
-
 @dataclass
 class Counts:
     """Documents by kind: `read` is the sum of the others once publication has split them."""
@@ -74,6 +63,24 @@ class Counts:
     reasons: Counter[str] = field(default_factory=Counter)
     workload_rows: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What earlier publications of the dataset say.
+
+    `identities` gives the revision under which a (path, content digest) of a solution is known,
+    `later_identities` those that are known only from later revisions than the one to be read,
+    `files` the state of each (path, file digest), `settled` the counts of this very snapshot
+    where it was the last of its dataset to be ingested, by the same rules, and `previous` the
+    revision that this one is compared with file by file.
+    """
+
+    identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    later_identities: frozenset[tuple[str, str]] = frozenset()
+    files: Mapping[tuple[str, str], FileState] = field(default_factory=dict)
+    settled: Counts | None = None
+    previous: DatasetSnapshot | None = None
 
 
 @dataclass
@@ -119,17 +126,41 @@ def normalize(
     Raises:
         DatasetError: a raw file that is gone or damaged.
     """
+    if known.settled is not None:
+        return Normalized(staging, snapshot, known.settled, None, {})
+    processes = processes or os.cpu_count() or 1
+    traces_bytes = sum(file.size_bytes for file in snapshot.files if _is_read_later(file, known))
+    if processes == 1 or traces_bytes <= _IN_PROCESS_BYTES:
+        return _normalize(snapshot, store, staging, known, None, processes, progress)
+    with reading_processes(processes) as readers:
+        return _normalize(snapshot, store, staging, known, readers, processes, progress)
+
+
+def _is_read_later(file: DatasetFile, known: Known) -> bool:
+    is_trace = kind_of(file.path) in ("trace", "workload", None)
+    return is_trace and (file.path, file.digest) not in known.files
+
+
+def _normalize(
+    snapshot: DatasetSnapshot,
+    store: RawStore,
+    staging: Path,
+    known: Known,
+    readers: ReadingProcesses | None,
+    processes: int,
+    progress: Progress | None,
+) -> Normalized:
     origin = DatasetOrigin(snapshot.dataset, snapshot.url, snapshot.revision)
     by_kind = _files_by_kind(snapshot, store)
-    reading = read_catalog(
+    found_catalog = read_catalog(
         origin,
         by_kind["definition"],
         by_kind["solution"],
         lambda file: store.get(file.digest),
         lambda path, content: known.identities.get((path, content), snapshot.revision),
     )
-    catalog, documents = reading.catalog, reading.documents
-    rejected = reading.rejected + _unplaced(by_kind["unplaced"], snapshot)
+    catalog, documents = found_catalog.catalog, found_catalog.documents
+    rejected = found_catalog.rejected + _unplaced(by_kind["unplaced"], snapshot)
 
     batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
     _add_catalog(batch, catalog)
@@ -149,15 +180,8 @@ def normalize(
             _count_unchanged(counts, _kind(file), state)
         else:
             to_read.append(file)
-    outcomes = _read_traces(
-        to_read,
-        catalog,
-        store,
-        staging,
-        snapshot.snapshot_id[7:19],
-        processes or os.cpu_count() or 1,
-        progress,
-    )
+    reading = Reading(catalog, store.root, staging, snapshot.snapshot_id)
+    outcomes = _read_traces(reading, to_read, readers, processes, progress)
     for outcome in outcomes:
         kind = _kind_of_path(outcome.path)
         counts.read[kind] += outcome.documents
@@ -165,7 +189,7 @@ def normalize(
         counts.quarantined[kind] += len(outcome.quarantined)
         documents[outcome.path] = outcome.documents
     newest_trace_at = _newest(outcomes, known, snapshot)
-    _add_revision(batch, snapshot, newest_trace_at)
+    _add_revision(batch, snapshot, known.previous, newest_trace_at)
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
     batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
@@ -321,10 +345,14 @@ def _naive(time: datetime) -> datetime:
 
 
 def _add_revision(
-    batch: rows.RowBatch, snapshot: DatasetSnapshot, newest_trace_at: datetime | None
+    batch: rows.RowBatch,
+    snapshot: DatasetSnapshot,
+    previous: DatasetSnapshot | None,
+    newest_trace_at: datetime | None,
 ) -> None:
     """When the revision is from: its commit, else the newest trace that it holds."""
     committed_at = snapshot.revision_at and _naive(snapshot.revision_at)
+    changes = compare(previous, snapshot)
     batch.add(
         "revisions",
         "",
@@ -336,6 +364,11 @@ def _add_revision(
         location=snapshot.location,
         url=snapshot.url,
         files=len(snapshot.files),
+        previous_revision=previous.revision if previous else None,
+        files_added=len(changes.added),
+        files_changed=len(changes.changed),
+        files_renamed=len(changes.renamed),
+        files_removed=len(changes.removed),
     )
 
 
@@ -409,29 +442,13 @@ def _solution_inputs(catalog: Catalog, rejected: list[QuarantinedItem]) -> dict[
     return states
 
 
-def _chunks(files: list[DatasetFile]) -> Iterator[list[DatasetFile]]:
-    chunk: list[DatasetFile] = []
-    size_bytes = 0
-    for file in files:
-        chunk.append(file)
-        size_bytes += file.size_bytes
-        if size_bytes >= _CHUNK_BYTES:
-            yield chunk
-            chunk, size_bytes = [], 0
-    if chunk:
-        yield chunk
-
-
 def _read_traces(
+    reading: Reading,
     files: list[DatasetFile],
-    catalog: Catalog,
-    store: RawStore,
-    staging: Path,
-    snapshot_id: str,
+    readers: ReadingProcesses | None,
     processes: int,
     progress: Progress | None,
 ) -> list[FileOutcome]:
-    chunks = list(enumerate(_chunks(files)))
     done: list[FileOutcome] = []
 
     def report(outcomes: list[FileOutcome]) -> None:
@@ -439,53 +456,11 @@ def _read_traces(
         if progress is not None:
             progress(NormalizeProgress(len(done), len(files), sum(item.documents for item in done)))
 
-    if processes == 1 or sum(file.size_bytes for file in files) <= _IN_PROCESS_BYTES:
-        worker = _Worker(catalog, store.root, staging, snapshot_id)
-        for number, chunk in chunks:
-            report(worker.read(number, chunk))
-        return done
-    state = pickle.dumps((catalog, store.root, staging, snapshot_id))
-    # Reading processes share nothing with the threads of this one, and import our code once.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "pandas"])
-    with ProcessPoolExecutor(
-        min(processes, len(chunks)), context, initializer=_start_worker, initargs=(state,)
-    ) as pool:
-        for outcomes in pool.map(_read_chunk, chunks):
-            report(outcomes)
+    chunks = chunks_of(files, processes)
+    if readers is not None:
+        readers.read(reading, chunks, report)
+    else:
+        reader = ChunkReader(reading)
+        for chunk in chunks:
+            report(reader.read(chunk))
     return done
-
-
-class _Worker:
-    """Reads chunks of trace files and writes one part per chunk."""
-
-    def __init__(self, catalog: Catalog, store_root: Path, staging: Path, snapshot_id: str) -> None:
-        self._catalog = catalog
-        self._snapshot_id = snapshot_id
-        self._store = RawStore(store_root)
-        self._staging = staging
-        self._reader = TraceReader(catalog)
-
-    def read(self, number: int, files: list[DatasetFile]) -> list[FileOutcome]:
-        origin = self._catalog.origin
-        batch = rows.RowBatch(origin.dataset, origin.revision)
-        written: set[tuple[str, ...]] = set()
-        outcomes = [
-            self._reader.read(file, self._store.get(file.digest), batch, written) for file in files
-        ]
-        batch.write(self._staging, f"{self._snapshot_id}-traces-{number:06d}")
-        return outcomes
-
-
-_worker: _Worker | None = None
-
-
-def _start_worker(state: bytes) -> None:
-    global _worker
-    _worker = _Worker(*pickle.loads(state))
-
-
-def _read_chunk(chunk: tuple[int, list[DatasetFile]]) -> list[FileOutcome]:
-    if _worker is None:
-        raise DatasetError("a reading process was not started properly; ingest again")
-    return _worker.read(*chunk)

@@ -9,6 +9,7 @@ from assets.manifests.staging import load_normalized, staged_rows
 from assets.tables.errors import WarehouseError
 from assets.tables.ingestion import IngestionReport, report_of
 from assets.tables.publication import PublicationRequest, publish
+from assets.tables.settled import settle
 from assets.tables.warehouse import Warehouse
 from assets.traces.errors import DatasetError
 
@@ -32,7 +33,7 @@ def publication(
 ) -> dg.MaterializeResult[None]:
     """New manifests of one dataset revision, published as one atomic directory of Parquet."""
     opened = warehouse.open()
-    staging = opened.staging(context.run_id)
+    staging = opened.staging(context.run.run_id)
     try:
         counts = load_normalized(staging)
         record = publish(
@@ -47,8 +48,9 @@ def publication(
         )
     except (DatasetError, WarehouseError) as error:
         raise dg.Failure(error.message, allow_retries=False) from error
+    settle(opened, counts)
     report = report_of(counts, record)
-    report.save(opened.root, context.run_id)
+    report.save(opened.root, context.run.run_id)
     shutil.rmtree(staging)
     return dg.MaterializeResult(metadata=_metadata(report))
 

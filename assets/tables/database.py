@@ -40,15 +40,14 @@ class DatabaseBuild:
         except duckdb.Error as error:
             raise WarehouseError(f"table {table}: {error}") from error
 
-    def create_view(self, view: str, select: str) -> int:
-        """Make a view from a SELECT over tables of this build and return how many rows it has.
+    def create_view(self, view: str, select: str) -> None:
+        """Make a view from a SELECT over tables of this build.
 
         Raises:
             WarehouseError: a SELECT that does not run.
         """
         try:
             self._connection.sql(select).create_view(view)
-            return len_of(self._connection.table(view))
         except duckdb.Error as error:
             raise WarehouseError(f"view {view}: {error}") from error
 
@@ -96,10 +95,7 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
         path.unlink(missing_ok=True)
         connection = warehouse.connect(_MEMORY_LIMIT)
         try:
-            connection.execute(
-                "attach $path as kernelindex (storage_version $version)",
-                {"path": str(path), "version": _STORAGE_VERSION},
-            )
+            connection.execute(_attach(path))
             connection.execute("set search_path = 'kernelindex.main,memory.main'")
             _publish_views(connection, warehouse)
             yield DatabaseBuild(connection)
@@ -115,6 +111,15 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
         flush_to_disk(path)
         path.replace(warehouse.database)
         flush_to_disk(warehouse.root)
+
+
+def _attach(path: Path) -> str:
+    # As a statement, because DuckDB 1.5 takes no parameters in ATTACH.
+    version = exp.AttachOption(
+        this=exp.Var(this="storage_version"), expression=exp.Literal.string(_STORAGE_VERSION)
+    )
+    database = exp.alias_(exp.Literal.string(str(path)), "kernelindex")
+    return exp.Attach(this=database, expressions=[version]).sql("duckdb")
 
 
 # The directory names the publication; its identifier ends with the time.

@@ -5,7 +5,6 @@ store, against what was published before them. What comes out is only taken when
 rows as the record says: a repair never invents. What cannot be repaired is said.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,8 +14,9 @@ from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
-from assets.manifests.normalize import normalize
+from assets.manifests.normalize import normalize, normalize_again
 from assets.tables.compaction import write_generation
 from assets.tables.contracts import STAGED
 from assets.tables.corrections import (
@@ -29,12 +29,14 @@ from assets.tables.corrections import (
 from assets.tables.errors import WarehouseError
 from assets.tables.findings import Fault, Finding
 from assets.tables.integrity import leftovers
-from assets.tables.known import known_of
+from assets.tables.known import known_for, later_snapshots
 from assets.tables.publication import write_tables
 from assets.tables.time_travel import WarehouseAsOf
 from assets.tables.warehouse import (
+    GENERATION_RECORD,
     GENESIS,
     PUBLICATION_RECORD,
+    Generation,
     Publication,
     PublishedTable,
     Warehouse,
@@ -47,7 +49,14 @@ REBUILT_BY_BUILD = frozenset({Fault.NO_DATABASE, Fault.OLD_DATABASE, Fault.WRONG
 """Faults that building the database anew repairs."""
 
 _IN_FILES = frozenset(
-    {Fault.NO_RECORD, Fault.MISSING_FILE, Fault.DAMAGED_FILE, Fault.OTHER_SCHEMA, Fault.ROW_COUNT}
+    {
+        Fault.NO_RECORD,
+        Fault.MISSING_PUBLICATION,
+        Fault.MISSING_FILE,
+        Fault.DAMAGED_FILE,
+        Fault.OTHER_SCHEMA,
+        Fault.ROW_COUNT,
+    }
 )
 
 
@@ -103,7 +112,7 @@ def _remake(warehouse: Warehouse, publication_id: str) -> str:
             record.model_dump_json(indent=2) + "\n"
         )
         return "its record was made again from its files, which are whole"
-    _remake_publication(warehouse, record)
+    remake_publication(warehouse, record)
     return "its damaged files were made again from raw bytes, with the rows that it had"
 
 
@@ -161,7 +170,7 @@ def _source(tables: dict[str, list[Path]]) -> dict[str, str | None]:
     return {name: row[name] for name in ("dataset", "revision", "snapshot_id")}
 
 
-def _remake_publication(warehouse: Warehouse, record: Publication) -> None:
+def remake_publication(warehouse: Warehouse, record: Publication) -> None:
     """Write a publication's files again in their place, file by file, each by one rename."""
     building = warehouse.building_folder(f"again-{record.publication_id}")
     staging = warehouse.building_folder(f"rows-{record.publication_id}")
@@ -240,8 +249,11 @@ def _replay(warehouse: Warehouse, before: Warehouse, record: Publication, stagin
             f"{warehouse.snapshot_file(record.snapshot_id)}: the list of files of this ingestion "
             f"is gone; ingest {record.dataset} at {record.revision} again"
         )
-    known = known_of(before, snapshot.dataset, snapshot.revision_at)
-    normalize(snapshot, warehouse.store, staging, known, processes=1)
+    known = known_for(before, snapshot)
+    outcome = normalize(snapshot, warehouse.store, staging, known)
+    if outcome.moved:
+        later = later_snapshots(before, snapshot)
+        normalize_again(later, warehouse.store, staging, known, outcome.moved)
 
 
 def _remake_generation(warehouse: Warehouse, number: int) -> str:
@@ -269,8 +281,17 @@ def _remake_generation(warehouse: Warehouse, number: int) -> str:
 
 
 def _wanted(folder: Path) -> set[str] | None:
+    """The publications that a generation holds: by its record, else by its rows."""
     try:
-        record = json.loads((folder / "generation.json").read_bytes())
-        return {item["publication_id"] for item in record["publications"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        record = Generation.model_validate_json((folder / GENERATION_RECORD).read_bytes())
+        return {item.publication_id for item in record.publications}
+    except (OSError, ValidationError):
+        pass  # the rows say it too, where they can be read
+    found: set[str] = set()
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            column = pq.read_table(path, columns=["publication_id"])["publication_id"]
+        except (OSError, ValueError):
+            return None
+        found |= set(column.unique().to_pylist())
+    return found or None

@@ -31,6 +31,9 @@ class DatasetConfig(dg.Config):
     authors: list[str] = Field(
         default=[], description="author directories to read; empty for all of them"
     )
+    with_tensors: bool = Field(
+        default=False, description="also fetch the tensor files that workloads name"
+    )
 
 
 class PullingWarehouse(Protocol):
@@ -75,13 +78,14 @@ def trace_files(
             revision=config.revision,
             authors=config.authors or None,
             store=opened.store,
+            with_tensors=config.with_tensors,
             progress=_Log(context),
         )
     except TransientDatasetError as error:
         raise dg.Failure(error.message, allow_retries=True) from error
     except DatasetError as error:
         raise dg.Failure(error.message, allow_retries=False) from error
-    save_snapshot(snapshot, opened.staging(context.run_id) / "snapshot.json")
+    save_snapshot(snapshot, opened.staging(context.run.run_id) / "snapshot.json")
     save_snapshot(snapshot, opened.snapshots / f"{snapshot.snapshot_id[7:23]}.json")
     return dg.MaterializeResult(
         metadata=_metadata(snapshot), data_version=dg.DataVersion(snapshot.snapshot_id)

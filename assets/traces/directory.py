@@ -25,7 +25,8 @@ from assets.traces.intake import Intake, check_revision, size_limit_of
 from assets.traces.layout import IDENTITY_FILE, is_wanted_locally, path_fault, printable
 from assets.traces.progress import PullProgress
 from assets.traces.raw_store import RawStore
-from assets.traces.snapshot import DatasetSnapshot, FileProblem, ProblemReason
+from assets.traces.seen_files import SeenFiles
+from assets.traces.snapshot import DatasetFile, DatasetSnapshot, FileProblem, ProblemReason
 
 _HUB_CACHE_FOLDER = re.compile(r"datasets--(?P<owner>[\w.-]+?)--(?P<name>[\w.-]+)")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -55,9 +56,11 @@ def pull_directory(
     problems: list[FileProblem] = []
     paths = sorted(_walk(root, links_into, problems, with_tensors=with_tensors))
     intake = Intake(location, paths, authors, store, problems, progress)
+    seen = SeenFiles(store)
     with store.batch():
         for path in intake.paths:
-            _take(root / path, path, intake)
+            _take(root / path, path, intake, seen)
+    seen.save()
     head = read_head(root)
     at_head = head is not None and _is_clean(root, head, intake, authors)
     if revision is None and cache is not None:
@@ -72,12 +75,19 @@ def pull_directory(
     )
 
 
-def _take(file: Path, path: str, intake: Intake) -> None:
+def _take(file: Path, path: str, intake: Intake, seen: SeenFiles) -> None:
     try:
+        if known := seen.get(file):
+            intake.take_known(path, known.digest, known.blob_id, known.size_bytes)
+            return
+        before = file.stat()
+        taken: DatasetFile | None
         if path.endswith(".safetensors"):
-            intake.take_tensor(path, file)
+            taken = intake.take_tensor(path, file)
         else:
-            intake.take(path, file.read_bytes())
+            taken = intake.take(path, file.read_bytes())
+        if taken is not None:
+            seen.note(file, before, taken.digest, taken.blob_id)
     except OSError as error:
         raise DatasetError(f"{file}: cannot be read ({error.strerror})") from error
 

@@ -62,6 +62,7 @@ class Intake:
         self._files: list[DatasetFile] = []
         self._blob_ids: dict[str, str] = {}
         self._size_bytes = 0
+        self._files_known = 0
 
     @property
     def blob_ids(self) -> Mapping[str, str]:
@@ -73,8 +74,15 @@ class Intake:
         """The sha256 (hex) of every file taken."""
         return {file.path: file.digest.removeprefix("sha256:") for file in self._files}
 
-    def take(self, path: str, data: bytes) -> None:
-        """Store one document; an LFS pointer becomes a problem instead."""
+    def take_known(self, path: str, digest: str, blob_id: str, size_bytes: int) -> None:
+        """List one file whose bytes the store has from an earlier pull."""
+        if not path.endswith(TENSOR_SUFFIX):
+            self._blob_ids[path] = blob_id
+        self._files_known += 1
+        self._add(DatasetFile(path=path, digest=digest, blob_id=blob_id, size_bytes=size_bytes))
+
+    def take(self, path: str, data: bytes) -> DatasetFile | None:
+        """Store one document; an LFS pointer becomes a problem instead, and None comes back."""
         blob = git_objects.blob_id(data)
         self._blob_ids[path] = blob
         if pointer := parse_pointer(data):
@@ -87,17 +95,19 @@ class Intake:
                     "are not here; run `git lfs pull` and pull again",
                 )
             )
-        else:
-            digest = self._store.put(data, blob)
-            self._add(DatasetFile(path=path, digest=digest, blob_id=blob, size_bytes=len(data)))
+            return None
+        digest = self._store.put(data, blob)
+        return self._add(DatasetFile(path=path, digest=digest, blob_id=blob, size_bytes=len(data)))
 
-    def take_tensor(self, path: str, file: Path) -> None:
+    def take_tensor(self, path: str, file: Path) -> DatasetFile:
         """Store one tensor file; its blob id is the sha256 that large file storage would use."""
         with file.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         digest = self._store.put_file(file, sha256)
         size_bytes = file.stat().st_size
-        self._add(DatasetFile(path=path, digest=digest, blob_id=sha256, size_bytes=size_bytes))
+        return self._add(
+            DatasetFile(path=path, digest=digest, blob_id=sha256, size_bytes=size_bytes)
+        )
 
     def snapshot(
         self, identity: DatasetIdentity, revision: str | None, revision_at: datetime | None
@@ -114,7 +124,7 @@ class Intake:
             problems=tuple(sorted(self._problems, key=lambda problem: problem.path)),
         )
 
-    def _add(self, file: DatasetFile) -> None:
+    def _add(self, file: DatasetFile) -> DatasetFile:
         self._files.append(file)
         self._size_bytes += file.size_bytes
         if self._progress is not None:
@@ -122,10 +132,11 @@ class Intake:
                 PullProgress(
                     phase="fetch",
                     files_done=len(self._files),
-                    files_known=0,
+                    files_known=self._files_known,
                     files_total=len(self.paths),
                     size_bytes_done=self._size_bytes,
                     size_bytes_total=0,
                     path=file.path,
                 )
             )
+        return file

@@ -10,6 +10,7 @@ from assets.tables.ingestion import IngestionReport
 from assets.tables.reader import open_database
 from pipelines.commands.leaderboards import print_leaderboards
 from pipelines.commands.output import add_row, fail, show, stderr, stdout, table
+from pipelines.commands.replay import replay_all
 from pipelines.settings import Settings
 
 
@@ -27,6 +28,15 @@ def ingest(
     authors: Annotated[
         str | None, typer.Option(help="author directories to read, separated by commas")
     ] = None,
+    with_tensors: Annotated[
+        bool, typer.Option("--with-tensors", help="also fetch the tensor files of workloads")
+    ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="make every publication again from the raw store, with no network"
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="print one JSON object as the last line")
     ] = False,
@@ -36,10 +46,15 @@ def ingest(
     from pipelines.instance import InstanceError
 
     settings = Settings.from_environment()
+    if replay:
+        if dataset or revision or authors or with_tensors:
+            fail("--replay makes again what was ingested; it takes no other option than --json")
+        replay_all(json)
+        return
     names = tuple(name.strip() for name in (authors or "").split(",") if name.strip())
     if authors is not None and not names:
         fail("--authors names no author")
-    request = IngestRequest(dataset or settings.dataset, revision, names)
+    request = IngestRequest(dataset or settings.dataset, revision, names, with_tensors)
     try:
         with progress_on(stderr) as progress:
             report = run_ingest(settings, request, progress)
@@ -90,7 +105,8 @@ def _print_next_steps(settings: Settings) -> None:
     show("Try next:")
     with open_database(settings.warehouse) as database:
         operations = database.execute(
-            "select operation from leaderboard_operations order by runs desc, operation limit 1"
+            "select operation from leaderboard_operations "
+            "order by runs_eligible desc, operation limit 1"
         ).fetchall()
         records = database.execute(
             "select run_digest from records order by since desc, run_digest limit 1"

@@ -1,17 +1,18 @@
 """`kernelindex show`, `compare`, `resolve` and `source`: one thing, two things, the best thing."""
 
+import textwrap
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.padding import Padding
-from rich.text import Text
 
+from assets.answers.citations import citation
 from assets.answers.comparison import Comparison, GroupComparison, compare
-from assets.answers.dossiers import Dossier, citation, dossier
+from assets.answers.dossiers import dossier
 from assets.answers.errors import NoAnswerError
 from assets.answers.lookup import Kind, find, short
 from assets.answers.resolution import Resolution, Result, parse_axes, resolve
+from assets.answers.sections import Dossier
 from assets.answers.stored import artifact, shown_manifest
 from assets.answers.units import latency_text, ratio_text
 from pipelines.commands.index import (
@@ -33,7 +34,7 @@ from pipelines.commands.output import (
     table,
 )
 
-_LABEL_WIDTH = 24
+_LABEL_WIDTH = 27
 
 
 def show_one(
@@ -57,7 +58,7 @@ def show_one(
             print_json(parts) if json else show(parts["text"])
             return
         if manifest:
-            print_json(shown_manifest(open_warehouse(), found))
+            print_json(shown_manifest(open_warehouse(), found), indent=2)
             return
         result = dossier(connection, found)
     if json:
@@ -74,11 +75,11 @@ def _print_dossier(result: Dossier) -> None:
     for section in result.sections:
         show(f"\n{section.title}", "bold")
         for label, value in section.fields:
-            if len(label) > _LABEL_WIDTH - 2 or "\n" in value:
-                show(f"  {label}")
-                stdout.print(Padding(Text(value), (0, 0, 0, 4)))
-            else:
-                show(f"  {label:<{_LABEL_WIDTH}}{value}")
+            # Words are wrapped; a digest or a path stays whole, so that it can be copied.
+            width = max(stdout.width - _LABEL_WIDTH - 2, 20)
+            lines = textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False)
+            for number, line in enumerate(lines or [value]):
+                show(f"  {label if number == 0 else '':<{_LABEL_WIDTH}}{line}")
     show(f"\nmanifest: kernelindex show {short(result.found.digest)} --manifest")
     show(f"cite:     kernelindex show {short(result.found.digest)} --cite")
 

@@ -100,9 +100,8 @@ def _print_group(group: Group, limit: int, prefix: str) -> None:
         show("  * " + "; ".join(_caveats(group, limit)))
     for item in group.not_ranked:
         why = "" if item.reason.startswith("STATUS_") else f", {item.reason}"
-        show(
-            f"  not ranked: {item.solution.removeprefix(prefix)}: {count_text(item.runs, 'run')} {item.status}{why}"
-        )
+        runs = f"{count_text(item.runs, 'run')} {item.status}{why}"
+        show(f"  not ranked: {item.solution.removeprefix(prefix)}: {runs}")
 
 
 def _caveats(group: Group, limit: int) -> list[str]:

@@ -17,18 +17,17 @@
 -- assert best_of_group: best_ns is null or best_ns >= group_best_ns
 with tried as (
     select
-        runs.strict_group,
-        runs.author_directory as author,
-        any_value(runs.environment_digest) as environment_digest,
-        any_value(runs.operation_digest) as operation_digest,
-        any_value(runs.workload_digest) as workload_digest,
-        count(*) filter (where not runs.not_measured) as runs_attempted,
-        count(*) filter (where runs.status = 'passed') as runs_passed,
-        count(*) filter (where runs.not_measured) as runs_skipped,
-        min(runs.primary_value) filter (where run_eligibility.eligible) as best_ns
-    from runs
-    inner join run_eligibility using (run_digest)
-    group by runs.strict_group, runs.author_directory
+        strict_group,
+        author,
+        any_value(gpu_product) as gpu_product,
+        any_value(operation_digest) as operation_digest,
+        any_value(workload_digest) as workload_digest,
+        sum(runs_attempted)::bigint as runs_attempted,
+        sum(runs_passed)::bigint as runs_passed,
+        sum(runs - runs_attempted)::bigint as runs_skipped,
+        min(minimum_ns) as best_ns
+    from implementation_results
+    group by strict_group, author
 ),
 
 compared as (
@@ -43,7 +42,7 @@ compared as (
 select
     compared.strict_group,
     compared.author,
-    environments.gpu_product,
+    compared.gpu_product,
     operations.family,
     compared.operation_digest,
     compared.workload_digest,
@@ -55,5 +54,4 @@ select
     compared.baseline_ns,
     compared.baseline_ns / compared.best_ns as speedup
 from compared
-inner join environments using (environment_digest)
 inner join operations using (operation_digest)

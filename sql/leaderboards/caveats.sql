@@ -34,16 +34,15 @@ mixed_inputs as (
     where len(workloads.input_fingerprints) > 1
 ),
 
-groups_of_passed as (
+timers_of_groups as (
     select
         strict_group,
-        count(*) filter (where is_new_timer and source = 'flashinfer-bench') as new_timer_runs,
-        count(*) filter (where not is_new_timer and source = 'flashinfer-bench')
-            as old_timer_runs,
-        median(reference_latency_ms) as typical_reference_ms
+        count(*) filter (where is_new_timer) as new_timer_runs,
+        count(*) filter (where not is_new_timer) as old_timer_runs
     from passed
+    where source = 'flashinfer-bench'
     group by strict_group
-    having count(*) > 1
+    having bool_or(is_new_timer) and not bool_and(is_new_timer)
 ),
 
 timer_era as (
@@ -51,28 +50,44 @@ timer_era as (
         passed.run_digest,
         'TIMER_ERA' as code,
         case
-            when passed.is_new_timer then groups_of_passed.old_timer_runs
-            else groups_of_passed.new_timer_runs
+            when passed.is_new_timer then timers_of_groups.old_timer_runs
+            else timers_of_groups.new_timer_runs
         end::double as value,
         0::double as threshold
     from passed
-    inner join groups_of_passed using (strict_group)
-    where
-        groups_of_passed.new_timer_runs > 0
-        and groups_of_passed.old_timer_runs > 0
-        and passed.source = 'flashinfer-bench'
+    inner join timers_of_groups using (strict_group)
+    where passed.source = 'flashinfer-bench'
+),
+
+-- The median is only taken where the group's references are that far apart at all.
+groups_apart as (
+    select strict_group
+    from passed
+    where reference_latency_ms > 0
+    group by strict_group
+    having max(reference_latency_ms) > 1.5 * min(reference_latency_ms)
+),
+
+typical_references as (
+    select
+        passed.strict_group,
+        median(passed.reference_latency_ms) as typical_ms
+    from passed
+    semi join groups_apart using (strict_group)
+    where passed.reference_latency_ms > 0
+    group by passed.strict_group
 ),
 
 reference_ratios as (
     select
         passed.run_digest,
         greatest(
-            passed.reference_latency_ms / groups_of_passed.typical_reference_ms,
-            groups_of_passed.typical_reference_ms / passed.reference_latency_ms
+            passed.reference_latency_ms / typical_references.typical_ms,
+            typical_references.typical_ms / passed.reference_latency_ms
         ) as ratio
     from passed
-    inner join groups_of_passed using (strict_group)
-    where passed.reference_latency_ms > 0 and groups_of_passed.typical_reference_ms > 0
+    inner join typical_references using (strict_group)
+    where passed.reference_latency_ms > 0
 ),
 
 reference_disagrees as (
@@ -89,10 +104,9 @@ repeats as (
     select
         strict_group,
         implementation_digest,
-        max(primary_value) / min(primary_value) as spread
-    from passed
-    group by strict_group, implementation_digest
-    having count(*) > 1
+        maximum_ns / minimum_ns as spread
+    from implementation_results
+    where repeats > 1
 ),
 
 repeated_measurement as (

@@ -17,9 +17,9 @@
 -- column formula_version: version of this formula
 -- assert funnel: workloads_passed <= workloads_tried and workloads_tried <= workloads
 with devices as (
-    select distinct environments.gpu_product
-    from environments
-    semi join runs using (environment_digest)
+    select distinct gpu_product
+    from implementation_results
+    where gpu_product is not null
 ),
 
 known_workloads as (
@@ -40,20 +40,17 @@ known_implementations as (
 
 tried as (
     select
-        runs.operation_digest,
-        environments.gpu_product,
-        count(distinct runs.workload_digest) as workloads_tried,
-        count(distinct runs.workload_digest) filter (where run_eligibility.eligible)
-            as workloads_passed,
-        count(distinct runs.implementation_digest) as implementations_tried,
-        count(distinct runs.implementation_digest) filter (where run_eligibility.eligible)
+        operation_digest,
+        gpu_product,
+        count(distinct workload_digest) as workloads_tried,
+        count(distinct workload_digest) filter (where repeats > 0) as workloads_passed,
+        count(distinct implementation_digest) as implementations_tried,
+        count(distinct implementation_digest) filter (where repeats > 0)
             as implementations_passed,
-        bool_or(run_eligibility.eligible and runs.author_directory = 'baseline') as has_baseline
-    from runs
-    inner join run_eligibility using (run_digest)
-    inner join environments using (environment_digest)
-    where not runs.not_measured
-    group by runs.operation_digest, environments.gpu_product
+        bool_or(repeats > 0 and author = 'baseline') as has_baseline
+    from implementation_results
+    where runs_attempted > 0
+    group by operation_digest, gpu_product
 )
 
 select
@@ -80,3 +77,6 @@ left join tried
     on
         tried.operation_digest = operations.operation_digest
         and tried.gpu_product = devices.gpu_product
+order by
+    operations.name,
+    devices.gpu_product

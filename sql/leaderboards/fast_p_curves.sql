@@ -57,3 +57,8 @@ select
     'fast-p-v1' as formula_version
 from shares
 inner join available using (gpu_product, family)
+order by
+    shares.gpu_product,
+    shares.family,
+    shares.author,
+    shares.p

@@ -55,3 +55,6 @@ select
 from by_author
 left join newest_revisions using (dataset)
 left join last_read using (dataset)
+order by
+    by_author.dataset,
+    by_author.author

@@ -65,3 +65,8 @@ select
     'authors-v1' as formula_version
 from summed
 inner join available using (gpu_product, family)
+order by
+    summed.gpu_product,
+    summed.family,
+    summed.speedup_over_baseline desc nulls last,
+    summed.author

@@ -38,3 +38,7 @@ select
     'flashinfer-bench-author-score' as formula_version
 from by_operation
 group by gpu_product, author
+order by
+    gpu_product,
+    score desc,
+    author

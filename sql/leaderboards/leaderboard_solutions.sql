@@ -22,15 +22,14 @@
 -- assert wins_passed: wins <= groups_passed
 with tried as (
     select
-        runs.implementation_digest,
-        environments.gpu_product,
-        count(distinct runs.strict_group) filter (where not runs.not_measured)
-            as groups_attempted,
-        count(*) as runs,
-        count(*) filter (where runs.status = 'passed') as runs_passed
-    from runs
-    inner join environments using (environment_digest)
-    group by runs.implementation_digest, environments.gpu_product
+        implementation_digest,
+        gpu_product,
+        count(*) filter (where runs_attempted > 0) as groups_attempted,
+        sum(runs)::bigint as runs,
+        sum(runs_passed)::bigint as runs_passed
+    from implementation_results
+    where gpu_product is not null
+    group by implementation_digest, gpu_product
 ),
 
 groups_seen as (
@@ -90,3 +89,8 @@ from tried
 inner join implementations using (implementation_digest)
 left join operations using (operation_digest)
 left join summed using (implementation_digest, gpu_product)
+order by
+    operations.name,
+    tried.gpu_product,
+    summed.slowdown_to_best nulls last,
+    tried.implementation_digest

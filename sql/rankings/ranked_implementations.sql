@@ -23,20 +23,18 @@
 -- assert rank_in_group: rank <= display_order and display_order <= group_size
 with repeats as (
     select
-        runs.strict_group,
-        runs.implementation_digest,
-        max(runs.comparison_key) filter (where run_eligibility.eligible) as comparison_key,
-        min(runs.author_directory) as author,
-        median(runs.primary_value) filter (where run_eligibility.eligible) as exact_median,
-        min(runs.primary_value) filter (where run_eligibility.eligible) as minimum_ns,
-        max(runs.primary_value) filter (where run_eligibility.eligible) as maximum_ns,
-        count(*) filter (where run_eligibility.eligible) as repeats,
-        count(*) filter (where not run_eligibility.eligible) as excluded,
-        min(runs.observed_at) filter (where run_eligibility.eligible) as first_observed_at
-    from runs
-    inner join run_eligibility using (run_digest)
-    group by runs.strict_group, runs.implementation_digest
-    having count(*) filter (where run_eligibility.eligible) > 0
+        strict_group,
+        comparison_key,
+        implementation_digest,
+        author,
+        exact_median_ns,
+        minimum_ns,
+        maximum_ns,
+        repeats,
+        runs - repeats as excluded,
+        first_observed_at
+    from implementation_results
+    where repeats > 0
 ),
 
 taken as (
@@ -48,7 +46,7 @@ taken as (
     window
         by_median as (
             partition by strict_group
-            order by exact_median, minimum_ns, maximum_ns, implementation_digest
+            order by exact_median_ns, minimum_ns, maximum_ns, implementation_digest
         )
 ),
 
@@ -122,7 +120,7 @@ select
     comparison_key,
     implementation_digest,
     author,
-    floor(exact_median + 0.5)::bigint as median_ns,
+    floor(exact_median_ns + 0.5)::bigint as median_ns,
     minimum_ns,
     maximum_ns,
     repeats,

@@ -22,11 +22,35 @@ with eligible as (
         runs.primary_value,
         case when not runs.source_native then runs.uncertainty_low_ns end as low,
         case when not runs.source_native then runs.uncertainty_high_ns end as high,
-        runs.evidence_level,
+        case runs.evidence_level
+            when 'replicated' then 1
+            when 'verified' then 2
+            when 'reproducible' then 3
+            else 4
+        end as evidence_order,
         runs.observed_at
     from runs
     inner join run_eligibility using (run_digest)
     where run_eligibility.eligible
+),
+
+groups_with_intervals as (
+    select distinct comparison_key
+    from eligible
+    where low is not null and high is not null
+),
+
+-- Without intervals only equal values tie, and every run with the same value has the same rank.
+ranked_by_value as (
+    select
+        comparison_key,
+        run_digest,
+        primary_value,
+        evidence_order,
+        observed_at,
+        dense_rank() over (partition by comparison_key order by primary_value) as rank
+    from eligible
+    anti join groups_with_intervals using (comparison_key)
 ),
 
 -- A run that does not tie with the one before it begins a rank, whatever came earlier.
@@ -39,6 +63,7 @@ taken as (
             low <= lag(high) over by_value and high >= lag(low) over by_value, false
         ) as overlaps_previous
     from eligible
+    semi join groups_with_intervals using (comparison_key)
     window by_value as (partition by comparison_key order by primary_value, run_digest)
 ),
 
@@ -143,9 +168,13 @@ walked_starts as (
     from walks
 ),
 
-ranked as (
+ranked_by_walk as (
     select
-        taken.*,
+        taken.comparison_key,
+        taken.run_digest,
+        taken.primary_value,
+        taken.evidence_order,
+        taken.observed_at,
         sum(
             case
                 when walked_groups.comparison_key is null then not taken.equals_previous
@@ -164,24 +193,10 @@ ranked as (
             and walked_starts.position = taken.position
 ),
 
-ordered as (
-    select
-        *,
-        count(*) over (partition by comparison_key) as group_size,
-        row_number() over (
-            partition by comparison_key
-            order by
-                rank,
-                case evidence_level
-                    when 'replicated' then 1
-                    when 'verified' then 2
-                    when 'reproducible' then 3
-                    else 4
-                end,
-                observed_at desc,
-                run_digest
-        ) as display_order
-    from ranked
+ranked as (
+    select * from ranked_by_value
+    union all
+    select * from ranked_by_walk
 )
 
 select
@@ -189,10 +204,13 @@ select
     run_digest,
     primary_value,
     rank,
-    group_size,
-    display_order,
-    coalesce(
-        rank = lag(rank) over (partition by comparison_key order by display_order), false
-    ) as tied_with_previous,
+    count(*) over (partition by comparison_key) as group_size,
+    row_number() over in_list as display_order,
+    coalesce(rank = lag(rank) over in_list, false) as tied_with_previous,
     'ranking-v1' as policy_version
-from ordered
+from ranked
+window
+    in_list as (
+        partition by comparison_key
+        order by rank, evidence_order, observed_at desc, run_digest
+    )

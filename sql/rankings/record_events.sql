@@ -15,7 +15,7 @@
 --     observed, so that a late import and a correction leave nothing stale. A run arrives with
 --     its dataset revision; where that has no time, with its publication.
 -- assert strictly_faster: previous_value is null or primary_value < previous_value
-with candidates as (
+with passed as (
     select
         runs.run_digest,
         runs.comparison_key,
@@ -36,46 +36,74 @@ with candidates as (
 -- What had been best before each run: only a strictly lower value is a record.
 compared as (
     select
-        *,
-        min(primary_value) filter (where eligible) over earlier as best_before,
-        min(primary_value) filter (where not eligible and retracted) over earlier
-            as best_retracted_before,
-        min(primary_value) filter (where not eligible and not retracted) over earlier
-            as best_superseded_before,
-        min(arrived_at) filter (where eligible) over later as later_arrived_at
-    from candidates
-    window
-        earlier as (
+        run_digest,
+        comparison_key,
+        primary_value,
+        observed_at,
+        min(primary_value) over (
             partition by comparison_key
             order by observed_at, run_digest
             rows between unbounded preceding and 1 preceding
-        ),
-        later as (
-            partition by comparison_key
-            order by observed_at, run_digest
-            rows between 1 following and unbounded following
-        )
+        ) as best_before
+    from passed
+    where eligible
 ),
 
 taken as (
-    select *
+    select
+        *,
+        lag(run_digest) over (partition by comparison_key order by observed_at, run_digest)
+            as previous_run_digest
     from compared
-    where eligible and (best_before is null or primary_value < best_before)
+    where best_before is null or primary_value < best_before
+),
+
+-- Groups in which runs were withdrawn or came at different times; in all others nothing but a new
+-- run can be the cause.
+groups_with_history as (
+    select comparison_key
+    from passed
+    group by comparison_key
+    having bool_or(not eligible) or min(arrived_at) < max(arrived_at)
+),
+
+history as (
+    select
+        passed.run_digest,
+        passed.arrived_at,
+        min(passed.primary_value) filter (where not passed.eligible and passed.retracted)
+            over earlier as best_retracted_before,
+        min(passed.primary_value) filter (where not passed.eligible and not passed.retracted)
+            over earlier as best_superseded_before,
+        min(passed.arrived_at) filter (where passed.eligible) over later as later_arrived_at
+    from passed
+    semi join groups_with_history using (comparison_key)
+    window
+        earlier as (
+            partition by passed.comparison_key
+            order by passed.observed_at, passed.run_digest
+            rows between unbounded preceding and 1 preceding
+        ),
+        later as (
+            partition by passed.comparison_key
+            order by passed.observed_at, passed.run_digest
+            rows between 1 following and unbounded following
+        )
 )
 
 select
-    comparison_key,
-    run_digest,
-    lag(run_digest) over (partition by comparison_key order by observed_at, run_digest)
-        as previous_run_digest,
-    primary_value,
-    best_before as previous_value,
-    observed_at as at,
+    taken.comparison_key,
+    taken.run_digest,
+    taken.previous_run_digest,
+    taken.primary_value,
+    taken.best_before as previous_value,
+    taken.observed_at as at,
     case
-        when best_retracted_before <= primary_value then 'retraction'
-        when best_superseded_before <= primary_value then 'supersession'
-        when later_arrived_at < arrived_at then 'late_import'
+        when history.best_retracted_before <= taken.primary_value then 'retraction'
+        when history.best_superseded_before <= taken.primary_value then 'supersession'
+        when history.later_arrived_at < history.arrived_at then 'late_import'
         else 'new_run'
     end as cause,
     'ranking-v1' as policy_version
 from taken
+left join history using (run_digest)

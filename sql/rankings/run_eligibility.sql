@@ -9,76 +9,45 @@
 --     superseded when its solution file has other content at a newer revision of the dataset.
 --     Attestations change nothing here. What is not published is in no table at all.
 -- assert eligible_without_reasons: eligible = (len(reasons) = 0)
-with withdrawals as (
-    select
-        target_kind,
-        target_digest,
-        action = 'retract' as retracts,
-        action = 'supersede' as supersedes
-    from corrections
-    where action in ('retract', 'supersede')
-
-    union all
-
-    select
-        'implementation' as target_kind,
-        implementation_digest as target_digest,
-        false as retracts,
-        true as supersedes
-    from superseded_implementations
-),
-
-withdrawn_runs as (
-    select
-        target_digest as run_digest,
-        bool_or(retracts) as retracted,
-        bool_or(supersedes) as superseded
-    from withdrawals
-    where target_kind = 'run'
-    group by target_digest
-),
-
-withdrawn_implementations as (
-    select
-        target_digest as implementation_digest,
-        bool_or(retracts) as retracted,
-        bool_or(supersedes) as superseded
-    from withdrawals
-    where target_kind = 'implementation'
-    group by target_digest
-),
-
-judged as (
+with judged as (
     select
         runs.run_digest,
         runs.status,
         runs.primary_value,
-        coalesce(withdrawn_runs.retracted, false)
-        or coalesce(withdrawn_implementations.retracted, false) as retracted,
-        coalesce(withdrawn_runs.superseded, false)
-        or coalesce(withdrawn_implementations.superseded, false) as superseded
+        coalesce(of_run.retracted, false) or coalesce(of_implementation.retracted, false)
+            as retracted,
+        coalesce(of_run.superseded, false) or coalesce(of_implementation.superseded, false)
+            as superseded
     from runs
-    left join withdrawn_runs using (run_digest)
-    left join withdrawn_implementations using (implementation_digest)
+    left join withdrawals as of_run
+        on of_run.target_kind = 'run' and of_run.target_digest = runs.run_digest
+    left join withdrawals as of_implementation
+        on
+            of_implementation.target_kind = 'implementation'
+            and of_implementation.target_digest = runs.implementation_digest
 ),
 
 explained as (
     select
         run_digest,
-        list_filter(
-            [
-                case when status <> 'passed' then 'STATUS_' || upper(status) end,
-                case when retracted then 'RETRACTED' end,
-                case when superseded then 'SUPERSEDED' end,
-                case when primary_value is null then 'MISSING_PRIMARY_METRIC' end
-            ],
-            lambda code: code is not null
-        ) as reasons
+        -- No list is made for a run without a reason.
+        case
+            when status <> 'passed' or retracted or superseded or primary_value is null
+                then list_filter(
+                    [
+                        case when status <> 'passed' then 'STATUS_' || upper(status) end,
+                        case when retracted then 'RETRACTED' end,
+                        case when superseded then 'SUPERSEDED' end,
+                        case when primary_value is null then 'MISSING_PRIMARY_METRIC' end
+                    ],
+                    lambda code: code is not null
+                )
+        end as reasons
     from judged
 )
 
 select
     run_digest,
-    len(reasons) = 0 as eligible,
-    reasons
+    reasons is null as eligible,
+    coalesce(reasons, []) as reasons
 from explained

@@ -72,8 +72,8 @@
 -- column log_digest: digest of the log, see artifacts
 -- column log_size_bytes: size of the log in bytes
 -- column caveats: what to know before the number is used, sorted by code
--- column corrections: retractions, supersessions and attestations of the run or its implementation,
---     oldest first; attestations never change the evidence level
+-- column corrections: retractions, supersessions and attestations of the run, then of its
+--     implementation, each oldest first; attestations never change the evidence level
 -- column source: where the run was reported
 -- column external_id: identifier at the source
 -- column dataset: dataset that the run came from
@@ -82,7 +82,62 @@
 -- column line: 1-based line of the file
 -- column publication_id: publication that brought it; its runs.parquet holds the canonical manifest
 -- column published_at: time of that publication (UTC)
--- note: A view over the tables: always as they are, nothing is stored twice.
+-- note: A view over the tables: nothing is stored twice. Ask it for one run by its whole digest;
+--     that reads a few rows of each table, where a condition on other columns reads them all.
+with run_measurements as (
+    select
+        run_digest,
+        list(
+            {
+                'metric': metric,
+                'statistic': statistic,
+                'value': value,
+                'unit': unit,
+                'sample_count': sample_count
+            }
+            order by metric, statistic
+        ) as measurements
+    from measurements
+    group by run_digest
+),
+
+run_caveats as (
+    select
+        caveats.run_digest,
+        list(
+            {
+                'code': caveats.code,
+                'explanation': caveat_codes.explanation,
+                'value': caveats.value,
+                'threshold': caveats.threshold
+            }
+            order by caveats.code
+        ) as caveats
+    from caveats
+    inner join caveat_codes using (code)
+    group by caveats.run_digest
+),
+
+corrections_by_target as (
+    select
+        target_kind,
+        target_digest,
+        list(
+            {
+                'action': action,
+                'target_kind': target_kind,
+                'replacement_digest': replacement_digest,
+                'author': author,
+                'reason': reason,
+                'evidence_url': evidence_url,
+                'effective_at': effective_at
+            }
+            order by effective_at, correction_id
+        ) as corrections
+    from corrections
+    group by target_kind, target_digest
+)
+
 select
     runs.run_digest,
     concat_ws(' · ', runs.solution_name, runs.definition_name) as title,
@@ -138,21 +193,7 @@ select
     runs.max_relative_error,
     workloads.max_absolute_error as allowed_absolute_error,
     workloads.max_relative_error as allowed_relative_error,
-    (
-        select
-            list(
-                {
-                    'metric': measurements.metric,
-                    'statistic': measurements.statistic,
-                    'value': measurements.value,
-                    'unit': measurements.unit,
-                    'sample_count': measurements.sample_count
-                }
-                order by measurements.metric, measurements.statistic
-            )
-        from measurements
-        where measurements.run_digest = runs.run_digest
-    ) as measurements,
+    run_measurements.measurements,
     runs.protocol_digest,
     protocols.title as protocol_title,
     protocols.harness,
@@ -169,37 +210,10 @@ select
     environments.libraries_json,
     runs.log_digest,
     runs.log_size_bytes,
-    (
-        select
-            list(
-                {
-                    'code': caveats.code,
-                    'explanation': caveat_codes.explanation,
-                    'value': caveats.value,
-                    'threshold': caveats.threshold
-                }
-                order by caveats.code
-            )
-        from caveats
-        inner join caveat_codes using (code)
-        where caveats.run_digest = runs.run_digest
-    ) as caveats,
-    (
-        select
-            list(
-                {
-                    'action': corrections.action,
-                    'target_kind': corrections.target_kind,
-                    'replacement_digest': corrections.replacement_digest,
-                    'author': corrections.author,
-                    'reason': corrections.reason,
-                    'evidence_url': corrections.evidence_url,
-                    'effective_at': corrections.effective_at
-                }
-                order by corrections.effective_at, corrections.correction_id
-            )
-        from corrections
-        where corrections.target_digest in (runs.run_digest, runs.implementation_digest)
+    coalesce(run_caveats.caveats, []) as caveats,
+    list_concat(
+        coalesce(run_corrections.corrections, []),
+        coalesce(implementation_corrections.corrections, [])
     ) as corrections,
     runs.source,
     runs.external_id,
@@ -225,3 +239,13 @@ left join protocols on protocols.protocol_digest = runs.protocol_digest
 left join environments on environments.environment_digest = runs.environment_digest
 left join manifests as workload_manifests on workload_manifests.digest = runs.workload_digest
 left join manifests as protocol_manifests on protocol_manifests.digest = runs.protocol_digest
+left join run_measurements on run_measurements.run_digest = runs.run_digest
+left join run_caveats on run_caveats.run_digest = runs.run_digest
+left join corrections_by_target as run_corrections
+    on
+        run_corrections.target_kind = 'run'
+        and run_corrections.target_digest = runs.run_digest
+left join corrections_by_target as implementation_corrections
+    on
+        implementation_corrections.target_kind = 'implementation'
+        and implementation_corrections.target_digest = runs.implementation_digest

@@ -115,8 +115,13 @@ def test_a_statement_that_is_no_select_is_refused(root):
 
 
 def test_one_name_in_two_folders_is_refused(root):
-    write(root, "views/kept.sql", GOOD)
-    assert error_of(root) == "sql/views/kept.sql:1: table kept is already in sql/tables/kept.sql"
+    write(root, "rankings/kept.sql", GOOD.replace("-- key", "-- formula: v1\n-- key", 1))
+    assert error_of(root) == "sql/rankings/kept.sql:1: table kept is already in sql/tables/kept.sql"
+
+
+def test_a_view_asserts_nothing_because_it_is_not_read_when_it_is_made(root):
+    write(root, "views/seen.sql", GOOD.replace("kept", "seen", 1))
+    assert error_of(root).startswith("sql/views/seen.sql:5: a view is not read")
 
 
 def test_a_circle_of_references_is_refused_with_its_members(root):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from dishonest.cases import Case, load_cases
 
 from assets.reruns.bundles import (
     BundleItem,
@@ -20,6 +19,7 @@ from assets.reruns.bundles import (
 )
 from assets.reruns.worker.build import build_worker
 from assets.reruns.worker.job import JobBundle, Protocol
+from tests.reruns.dishonest.cases import Case, load_cases
 
 QUICK = Protocol(samples=12, wall_samples=6, rounds=2, warmup_s=0.02, kept_calls=3)
 

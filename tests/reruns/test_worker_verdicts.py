@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Bench, Run
-from dishonest.cases import Case, load_cases
 
 from assets.reruns.bundles import BundleError, BundleItem, read_result
+from tests.reruns.conftest import Bench, Run
+from tests.reruns.dishonest.cases import Case, load_cases
 
 CASES = load_cases("cpu")
 

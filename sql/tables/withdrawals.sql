@@ -1,0 +1,33 @@
+-- withdrawals: one row per run or implementation that something withdrew
+-- key: target_kind, target_digest
+-- column target_kind: what is withdrawn: run or implementation
+-- column target_digest: digest of the run or implementation
+-- column retracted: whether a correction retracts it
+-- column superseded: whether a correction supersedes it, or a newer revision of its solution file
+-- note: Attestations withdraw nothing.
+with causes as (
+    select
+        target_kind,
+        target_digest,
+        action = 'retract' as retracts,
+        action = 'supersede' as supersedes
+    from corrections
+    where action in ('retract', 'supersede')
+
+    union all
+
+    select
+        'implementation' as target_kind,
+        implementation_digest as target_digest,
+        false as retracts,
+        true as supersedes
+    from superseded_implementations
+)
+
+select
+    target_kind,
+    target_digest,
+    bool_or(retracts) as retracted,
+    bool_or(supersedes) as superseded
+from causes
+group by target_kind, target_digest

@@ -1,0 +1,33 @@
+-- excluded_runs: one row per run that no ranking shows and reason
+-- formula: ranking-v1
+-- key: run_digest, reason
+-- column run_digest: the run
+-- column comparison_key: the group that it would be ranked in
+-- column implementation_digest: the implementation that was measured
+-- column reason: code, as in run_eligibility
+-- column explanation: what the code means
+-- note: ranking-v1 and ranking-v2 leave out the same runs.
+with excluded as (
+    select
+        runs.run_digest,
+        runs.comparison_key,
+        runs.implementation_digest,
+        unnest(run_eligibility.reasons) as reason
+    from runs
+    inner join run_eligibility using (run_digest)
+    where not run_eligibility.eligible
+)
+
+select
+    run_digest,
+    comparison_key,
+    implementation_digest,
+    reason,
+    case
+        when reason = 'RETRACTED' then 'a correction withdrew the run or its implementation'
+        when reason = 'SUPERSEDED'
+            then 'a correction or a newer revision of the solution took its place'
+        when reason = 'MISSING_PRIMARY_METRIC' then 'the run has no latency'
+        else 'the run did not pass: ' || lower(replace(reason[8:], '_', ' '))
+    end as explanation
+from excluded

@@ -1,0 +1,335 @@
+"""ranking-v2, caveats and the leaderboards, each on the few rows that it is about."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.leaderboards.index import GPU, Index
+
+
+def ranked(index: Index) -> list[tuple[str, int, int, int, int, int]]:
+    return index.table(
+        "ranked_implementations",
+        "implementation_digest",
+        "rank",
+        "median_ns",
+        "minimum_ns",
+        "maximum_ns",
+        "repeats",
+    )
+
+
+def repeats(index: Index, implementation: str, *latencies: int | None, **values: object) -> None:
+    for latency in latencies:
+        index.run(
+            f"{implementation} {len(index.rows['runs'])}",
+            latency,
+            implementation_digest=implementation,
+            **values,
+        )
+
+
+def test_an_implementation_ranks_once_by_the_median_of_its_repeats(index):
+    repeats(index, "a", 100, 300, 110)
+    repeats(index, "b", 90, 95)
+    assert ranked(index) == [("a", 2, 110, 100, 300, 3), ("b", 1, 93, 90, 95, 2)]
+
+
+def test_overlapping_repeat_ranges_tie_and_a_chain_does_not(index):
+    repeats(index, "a", 100, 104)
+    repeats(index, "b", 103, 108)
+    repeats(index, "c", 107, 112)
+    assert [row[:2] for row in ranked(index)] == [("a", 1), ("b", 1), ("c", 2)]
+
+
+@pytest.mark.parametrize("column", ["input_fingerprint", "reference_digest"])
+def test_other_inputs_or_another_reference_are_another_group(index, column):
+    repeats(index, "a", 100, **{column: "one"})
+    repeats(index, "b", 90, **{column: "other"})
+    assert [row[:2] for row in ranked(index)] == [("a", 1), ("b", 1)]
+    assert index.table("ranked_runs", "rank") == [(1,), (2,)]
+
+
+def test_failed_repeats_are_counted_and_change_nothing_else(index):
+    repeats(index, "a", 100, None, None)
+    assert ranked(index) == [("a", 1, 100, 100, 100, 1)]
+    assert index.table("ranked_implementations", "excluded") == [(2,)]
+
+
+RANGES = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=3), min_size=1, max_size=9)
+
+
+def _median(values: list[int]) -> float:
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+@settings(max_examples=15, deadline=None)
+@given(RANGES, st.randoms(use_true_random=False))
+def test_ranks_follow_the_rule_of_overlapping_ranges(drawn, random):
+    named = [(f"i{number}", values) for number, values in enumerate(drawn)]
+    chains: list[list[list[int]]] = []
+    expected = {}
+    for name, values in sorted(
+        named, key=lambda item: (_median(item[1]), min(item[1]), max(item[1]), item[0])
+    ):
+        ties = chains and all(
+            min(values) <= max(other) and min(other) <= max(values) for other in chains[-1]
+        )
+        chains = [*chains[:-1], [*chains[-1], values]] if ties else [*chains, [values]]
+        expected[name] = len(chains)
+    index = Index()
+    random.shuffle(named)
+    for name, values in named:
+        repeats(index, name, *values)
+    assert {row[0]: row[1] for row in ranked(index)} == expected
+
+
+def caveats(index: Index) -> list[tuple[str, str]]:
+    return index.table("caveats", "code", "run_digest")
+
+
+def test_inputs_that_differ_under_one_workload_are_a_caveat(index):
+    index.add("workloads", external_id="1", input_fingerprint="one")
+    index.add("workloads", external_id="2", input_fingerprint="other")
+    index.run("run", 10)
+    assert caveats(index) == [("MIXED_INPUTS", "run")]
+
+
+def test_both_timers_in_one_group_are_a_caveat_of_every_run(index):
+    index.run("before", 10, "2026-02-23", implementation_digest="a")
+    index.run("after", 10, "2026-02-24", implementation_digest="b")
+    index.run("elsewhere", 10, "2026-02-24", workload_digest="other")
+    assert caveats(index) == [("TIMER_ERA", "after"), ("TIMER_ERA", "before")]
+
+
+def test_a_reference_far_from_the_others_is_a_caveat_of_that_run_only(index):
+    for number, milliseconds in enumerate((1.0, 1.1, 0.9, 2.0)):
+        implementation = f"i{number}"
+        index.run(
+            f"run {milliseconds}",
+            10,
+            implementation_digest=implementation,
+            reference_latency_ms=milliseconds,
+        )
+    assert caveats(index) == [("REFERENCE_DISAGREES", "run 2.0")]
+    [(value, threshold)] = index.table("caveats", "value", "threshold")
+    assert (round(value, 3), threshold) == (1.905, 1.5)
+
+
+def test_repeats_loose_errors_and_skips_are_caveats(index):
+    repeats(index, "a", 100, 150)
+    index.run("loose", 90, implementation_digest="b", max_relative_error=0.02)
+    index.run("tight", 90, implementation_digest="c", max_relative_error=0.01)
+    index.run("skipped", None, implementation_digest="d", not_measured=True)
+    assert caveats(index) == [
+        ("LOOSE_TOLERANCE", "loose"),
+        ("NOT_MEASURED", "skipped"),
+        ("REPEATED_MEASUREMENT", "a 0"),
+        ("REPEATED_MEASUREMENT", "a 1"),
+    ]
+
+
+def test_a_source_of_another_operation_is_a_caveat(index):
+    index.add("implementations", implementation_digest="implementation", operation_digest="other")
+    index.run("run", 10)
+    assert caveats(index) == [("SOURCE_OF_OTHER_DEFINITION", "run")]
+
+
+def test_an_unknown_architecture_is_a_caveat(index):
+    index.add("environments", gpu_architecture="unknown")
+    index.run("run", 10)
+    assert caveats(index) == [("UNKNOWN_ARCHITECTURE", "run")]
+
+
+def matrix(index: Index, family: str) -> None:
+    # 8192 x 8192 bf16 in, the same out: 2 x 134,217,728 bytes, of which 50 MiB fit the cache of an
+    # H200; the rest takes (268,435,456 - 52,428,800) / 4800 = 45,001.4 ns at 4.8 TB/s.
+    index.add("environments")
+    index.add(
+        "operations",
+        family=family,
+        constant_axes_json='{"n":8192}',
+        canonical_json='{"spec":{"outputs":[{"tensor":{"dtype":"bf16","shape":["m","n"]}}]}}',
+    )
+    index.add(
+        "workloads",
+        axes_json='{"m":8192}',
+        canonical_json='{"spec":{"tensors":{"x":{"dtype":"bf16","shape":[8192,8192]}}}}',
+    )
+
+
+def test_a_latency_below_the_floor_of_the_memory_is_a_caveat(index):
+    matrix(index, "gemm")
+    index.run("impossible", 45_001)
+    index.run("possible", 45_002, implementation_digest="other")
+    assert caveats(index) == [("IMPOSSIBLE_SPEED", "impossible")]
+    sizes = index.table("workload_sizes", "input_bytes", "output_bytes", "moved_bytes")
+    assert sizes == [(134_217_728, 134_217_728, 268_435_456)]
+
+
+def test_inputs_that_need_not_be_read_have_no_part_in_the_floor(index):
+    matrix(index, "gqa-paged")
+    index.run("run", 20_000)
+    assert caveats(index) == []
+
+
+def authors(index: Index) -> None:
+    """Three groups on one device: the baseline passed two of them, ann tried two, bob failed."""
+    index.add("environments")
+    index.add("operations")
+    for workload in ("w1", "w2", "w3"):
+        index.add("workloads", workload_digest=workload, external_id=workload)
+    for author in ("baseline", "ann", "bob"):
+        path = f"solutions/{author}.json"
+        index.add(
+            "implementations", implementation_digest=author, author_directory=author, path=path
+        )
+    for author, workload, latency in (
+        ("baseline", "w1", 100),
+        ("baseline", "w2", 100),
+        ("ann", "w1", 50),
+        ("ann", "w2", 200),
+        ("ann", "w3", 70),
+        ("bob", "w1", None),
+    ):
+        index.run(
+            f"{author} {workload}",
+            latency,
+            comparison_key=workload if latency else f"{workload} without metric",
+            workload_digest=workload,
+            implementation_digest=author,
+            author_directory=author,
+        )
+
+
+def test_authors_are_compared_inside_groups_and_failures_stay(index):
+    authors(index)
+    found = index.table(
+        "leaderboard_authors",
+        "author",
+        "groups_available",
+        "groups_attempted",
+        "groups_passed",
+        "wins",
+        "runs_attempted",
+        "correctness_rate",
+        "groups_with_baseline",
+        "speedup_over_baseline",
+        where="family = 'all'",
+    )
+    assert found == [
+        ("ann", 3, 3, 3, 2, 3, 1.0, 2, pytest.approx(math.sqrt(2 * 0.5))),
+        ("baseline", 3, 2, 2, 1, 2, 1.0, 2, 1.0),
+        ("bob", 3, 1, 0, 0, 1, 0.0, 0, None),
+    ]
+    assert index.table("leaderboard_authors", "family", where="author = 'bob'") == [
+        ("all",),
+        ("gemm",),
+    ]
+
+
+def test_upstreams_formula_averages_ratios_and_zeroes_an_operation_with_a_failure(index):
+    authors(index)
+    columns = ("author", "score", "wins", "definitions_failed")
+    assert index.table("leaderboard_authors_upstream", *columns) == [
+        ("ann", 1.25, 1, 0),
+        ("baseline", 1.0, 0, 0),
+        ("bob", 0.0, 0, 1),
+    ]
+    index.run("ann failed", None, workload_digest="w1", author_directory="ann")
+    assert index.table("leaderboard_authors_upstream", *columns)[0] == ("ann", 0.0, 1, 1)
+
+
+def test_fast_p_counts_failures_as_zero_and_leaves_out_what_was_not_tried(index):
+    authors(index)
+    found = index.table(
+        "fast_p_curves",
+        "author",
+        "p",
+        "fast_p",
+        "groups_compared",
+        "coverage",
+        where="family = 'all' and p in (0.5, 1.0, 2.0, 3.0)",
+    )
+    assert [row[1:3] for row in found if row[0] == "ann"] == [
+        (0.5, 1.0),
+        (1.0, 0.5),
+        (2.0, 0.5),
+        (3.0, 0.0),
+    ]
+    assert {row[2:] for row in found if row[0] == "bob"} == {(0.0, 1, 0.5)}
+
+
+def test_a_skipped_solution_was_not_attempted(index):
+    authors(index)
+    index.run("skipped", None, workload_digest="w2", author_directory="bob", not_measured=True)
+    found = index.table(
+        "leaderboard_authors",
+        "groups_attempted",
+        "runs_attempted",
+        "runs_skipped",
+        where="author = 'bob' and family = 'all'",
+    )
+    assert found == [(1, 1, 1)]
+
+
+def test_coverage_shows_what_nobody_tested(index):
+    authors(index)
+    index.add("operations", operation_digest="lonely", name="lonely", family="rope")
+    found = index.table(
+        "coverage",
+        "operation",
+        "gpu_product",
+        "workloads",
+        "workloads_tried",
+        "workloads_untested",
+        "has_baseline",
+    )
+    assert found == [("definition", GPU, 3, 3, 0, True), ("lonely", GPU, 0, 0, 0, False)]
+
+
+def test_solutions_stand_beside_the_baseline_and_the_best(index):
+    authors(index)
+    found = index.table(
+        "leaderboard_solutions",
+        "implementation_digest",
+        "groups_attempted",
+        "groups_passed",
+        "wins",
+        "speedup_over_baseline",
+        "slowdown_to_best",
+    )
+    assert found == [
+        ("ann", 3, 3, 2, pytest.approx(1.0), pytest.approx(2 ** (1 / 3))),
+        ("baseline", 2, 2, 1, 1.0, pytest.approx(math.sqrt(2))),
+        ("bob", 1, 0, 0, None, None),
+    ]
+
+
+def test_operations_name_who_wins_most(index):
+    authors(index)
+    found = index.table(
+        "leaderboard_operations",
+        "operation",
+        "runs",
+        "runs_eligible",
+        "comparison_groups",
+        "authors_passed",
+        "most_wins_author",
+        "most_wins",
+    )
+    assert found == [("definition", 6, 5, 3, 2, "ann", 2)]
+
+
+def test_freshness_dates_each_author_of_a_dataset(index):
+    index.revision("r1", "2026-03-01")
+    index.file("r1", "traces", "1")
+    index.run("old", 10, "2026-01-05")
+    index.run("new", 10, "2026-02-05")
+    [(dataset, revision, runs, newest)] = index.table(
+        "freshness", "dataset", "newest_revision", "runs", "newest_run_at"
+    )
+    assert (dataset, revision, runs, f"{newest:%Y-%m-%d}") == ("kernels", "r1", 2, "2026-02-05")
