@@ -34,12 +34,12 @@ def build_definitions(
         rerun_requests,
         controlled_runs,
         rerun_publication,
-        site,
     ]
     if settings.is_remote:
         assets = list(dg.map_asset_specs(_with_freshness, assets))
     return dg.Definitions(
-        assets=assets,
+        # The site is built when somebody asks for it, so it is never stale.
+        assets=[*assets, site],
         asset_checks=[publication_rules],
         jobs=[ingest, controlled_rerun_job(), build_site_job()],
         schedules=[daily_ingest(ingest, settings)] if settings.is_remote else [],

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
         UnresolvedAssetJobDefinition,
     )
 
-    IngestJob: TypeAlias = UnresolvedAssetJobDefinition
+    AssetJob: TypeAlias = UnresolvedAssetJobDefinition
 else:
-    IngestJob: TypeAlias = object
+    AssetJob: TypeAlias = object
 
 INGEST = "ingest"
 STALE_AFTER = timedelta(hours=36)
@@ -32,7 +32,7 @@ def last_good_tables_stay(context: dg.HookContext) -> None:
     context.log.error("ingestion_failed tables=unchanged: the last good tables stay in place")
 
 
-def ingest_job(settings: Settings) -> IngestJob:
+def ingest_job(settings: Settings) -> AssetJob:
     """The way in: pull, normalize, publish and derive, in one run."""
     return dg.define_asset_job(
         INGEST,
@@ -48,7 +48,7 @@ def ingest_job(settings: Settings) -> IngestJob:
     )
 
 
-def controlled_rerun_job() -> "UnresolvedAssetJobDefinition":
+def controlled_rerun_job() -> AssetJob:
     """Measure published runs again; its configuration needs a reason, so that only people start it.
 
     No schedule, sensor or condition may launch it; a test walks all of them.
@@ -63,7 +63,7 @@ def controlled_rerun_job() -> "UnresolvedAssetJobDefinition":
     )
 
 
-def build_site_job() -> "UnresolvedAssetJobDefinition":
+def build_site_job() -> AssetJob:
     """The pages, from the tables as they stand."""
     return dg.define_asset_job(
         BUILD_SITE,

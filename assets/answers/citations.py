@@ -40,8 +40,9 @@ def cited(found: Found, row: Row, dataset_page: str | None) -> dict[str, str]:
     url = _permalink(dataset_page, row)
     if url:
         parts["url"] = url
-    text = f"KernelIndex {parts['what']}, {found.digest}, from {place}"
-    parts["text"] = f"{text}, {url}" if url else text
+    parts["text"] = f"KernelIndex {parts['what']}, {found.digest}, from {place}"
+    if url:
+        parts["text"] += f", {url}"
     return parts
 
 

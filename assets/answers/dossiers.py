@@ -23,7 +23,7 @@ from assets.answers.units import count_text
 def dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
     """The dossier of one thing."""
     if found.kind is Kind.RUN:
-        return run_dossier(found, row_of(connection, "run_dossiers", "run_digest", found.digest))
+        return run_dossier(connection, found)
     row = row_of(connection, f"{found.kind}s", f"{found.kind}_digest", found.digest)
     build = {
         Kind.IMPLEMENTATION: _implementation,

@@ -4,6 +4,8 @@ import json
 import math
 from collections.abc import Iterator
 
+import duckdb
+
 from assets.answers.lookup import Found, short
 from assets.answers.sections import (
     Dossier,
@@ -13,14 +15,20 @@ from assets.answers.sections import (
     corrections_section,
     data_of,
     provenance_section,
+    row_of,
 )
 from assets.answers.units import count_text, latency_text, ratio_text
 from assets.answers.values import json_value
 from assets.manifests.canonical import canonical_number
 
 
-def run_dossier(found: Found, row: Row) -> Dossier:
-    """Everything that is known of a run, from its row of `run_dossiers`."""
+def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
+    """Everything that is known of a run."""
+    return dossier_of_row(found, row_of(connection, "run_dossiers", "run_digest", found.digest))
+
+
+def dossier_of_row(found: Found, row: Row) -> Dossier:
+    """The same from its row of `run_dossiers`."""
     sections = [
         _identity(row),
         _correctness(row),
@@ -29,6 +37,7 @@ def run_dossier(found: Found, row: Row) -> Dossier:
         _protocol(row),
         _environment(row),
         _artifacts(row),
+        _reproductions(row),
         _caveats(row),
         corrections_section(row["corrections"] or []),
         provenance_section(row),
@@ -36,6 +45,17 @@ def run_dossier(found: Found, row: Row) -> Dossier:
     return Dossier(
         found, row["title"], list(_headline(row)), sections, data_of(row), row["publication_id"]
     )
+
+
+def _reproductions(row: Row) -> Section:
+    section = Section("Controlled reruns")
+    for item in row["reproductions"] or []:
+        made = item["run_digest"] == row["run_digest"]
+        other = item["reproduces_digest"] if made else item["run_digest"]
+        ratio = f", {ratio_text(item['ratio'])} the reported time" if item["ratio"] else ""
+        label = "reproduces" if made else "measured again by"
+        section.add(label, f"{short(other)}: {item['verdict']}{ratio} ({item['controlled_gpu']})")
+    return section
 
 
 def _headline(row: Row) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from assets.answers.citations import cited
 from assets.answers.lookup import Found, Kind, short
-from assets.answers.run_dossier import run_dossier
+from assets.answers.run_dossier import dossier_of_row
 from assets.answers.sections import Dossier
 from assets.answers.stored import manifest_of
 from assets.answers.values import json_value
@@ -68,7 +68,7 @@ def _write(
         "environment": reader.manifest(row["environment_digest"]),
     }
     found = Found(Kind.RUN, digest, row["external_id"] or "")
-    dossier = run_dossier(found, row)
+    dossier = dossier_of_row(found, row)
     citation = cited(found, row, reader.dataset_pages.get((row["dataset"], row["revision"])))
     reproductions = [
         {name: json_value(value) for name, value in item.items()}
