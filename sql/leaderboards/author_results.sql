@@ -19,9 +19,6 @@ with tried as (
     select
         strict_group,
         author,
-        any_value(gpu_product) as gpu_product,
-        any_value(operation_digest) as operation_digest,
-        any_value(workload_digest) as workload_digest,
         sum(runs_attempted)::bigint as runs_attempted,
         sum(runs_passed)::bigint as runs_passed,
         sum(runs - runs_attempted)::bigint as runs_skipped,
@@ -42,10 +39,10 @@ compared as (
 select
     compared.strict_group,
     compared.author,
-    compared.gpu_product,
+    strict_groups.gpu_product,
     operations.family,
-    compared.operation_digest,
-    compared.workload_digest,
+    strict_groups.operation_digest,
+    strict_groups.workload_digest,
     compared.runs_attempted,
     compared.runs_passed,
     compared.runs_skipped,
@@ -54,4 +51,6 @@ select
     compared.baseline_ns,
     compared.baseline_ns / compared.best_ns as speedup
 from compared
+inner join strict_groups using (strict_group)
 inner join operations using (operation_digest)
+where strict_groups.gpu_product is not null

@@ -41,7 +41,7 @@ counted as (
     select
         operation_digest,
         gpu_product,
-        count(distinct comparison_key) as comparison_groups,
+        count(distinct comparison_key) filter (where repeats > 0) as comparison_groups,
         sum(runs)::bigint as runs,
         sum(repeats)::bigint as runs_eligible,
         count(distinct implementation_digest) as implementations_tried,

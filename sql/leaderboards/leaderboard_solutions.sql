@@ -32,27 +32,27 @@ with tried as (
     group by implementation_digest, gpu_product
 ),
 
-groups_seen as (
+baselines as (
     select
         strict_group,
-        any_value(gpu_product) as gpu_product,
-        any_value(baseline_ns) as baseline_ns
+        baseline_ns
     from author_results
-    group by strict_group
+    where author = 'baseline'
 ),
 
 placed as (
     select
         ranked_implementations.implementation_digest,
-        groups_seen.gpu_product,
+        strict_groups.gpu_product,
         ranked_implementations.rank,
         ranked_implementations.median_ns,
         min(ranked_implementations.median_ns) over (
             partition by ranked_implementations.strict_group
         ) as best_median_ns,
-        groups_seen.baseline_ns
+        baselines.baseline_ns
     from ranked_implementations
-    inner join groups_seen using (strict_group)
+    inner join strict_groups using (strict_group)
+    left join baselines using (strict_group)
 ),
 
 summed as (

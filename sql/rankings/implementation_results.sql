@@ -4,7 +4,7 @@
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
 -- column implementation_digest: the implementation
 -- column comparison_key: digest of what must agree for two runs to be comparable by ranking-v1;
---     null without an eligible run
+--     null where nobody's run has a latency
 -- column author: author directory of the implementation
 -- column operation_digest: operation of the group
 -- column workload_digest: workload of the group
@@ -18,17 +18,15 @@
 -- column maximum_ns: highest of them, in ns
 -- column first_observed_at: time of the first eligible run (UTC)
 -- column newest_run_at: time of the newest run, eligible or not (UTC)
--- note: What the ranking of implementations and all leaderboards are made from; runs are read once.
+-- note: Only numbers are aggregated; texts come from strict_groups, because aggregates of texts do
+--     not fit the memory for many million runs. What the ranking of implementations and all leaderboards are
+--     made from.
 -- assert funnel: repeats <= runs_passed and runs_passed <= runs and runs_attempted <= runs
 with summed as (
     select
         runs.strict_group,
         runs.implementation_digest,
-        max(runs.comparison_key) filter (where run_eligibility.eligible) as comparison_key,
         min(runs.author_directory) as author,
-        any_value(runs.operation_digest) as operation_digest,
-        any_value(runs.workload_digest) as workload_digest,
-        any_value(runs.environment_digest) as environment_digest,
         count(*) as runs,
         count(*) filter (where not runs.not_measured) as runs_attempted,
         count(*) filter (where runs.status = 'passed') as runs_passed,
@@ -46,11 +44,11 @@ with summed as (
 select
     summed.strict_group,
     summed.implementation_digest,
-    summed.comparison_key,
+    strict_groups.comparison_key,
     summed.author,
-    summed.operation_digest,
-    summed.workload_digest,
-    environments.gpu_product,
+    strict_groups.operation_digest,
+    strict_groups.workload_digest,
+    strict_groups.gpu_product,
     summed.runs,
     summed.runs_attempted,
     summed.runs_passed,
@@ -61,4 +59,4 @@ select
     summed.first_observed_at,
     summed.newest_run_at
 from summed
-left join environments using (environment_digest)
+inner join strict_groups using (strict_group)
