@@ -34,6 +34,8 @@ def prepare_home(home: Path) -> None:
             f"{home}: cannot write here ({error.strerror}); choose a folder with DAGSTER_HOME"
         ) from error
     os.environ["DAGSTER_HOME"] = str(home)
+    # A run states hundreds of events about tables; written one by one they take longer than it.
+    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "200")
 
 
 @contextmanager
