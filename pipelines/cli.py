@@ -13,14 +13,17 @@ from pipelines.commands import (
     maintain,
     quarantine,
     query,
+    rerun,
     server,
     show,
+    site,
     status,
     top,
 )
 
 ASK = "Ask"
 RUN = "Run"
+VERIFY = "Verify on a GPU"
 KEEP = "Keep in order"
 
 app = typer.Typer(
@@ -38,10 +41,12 @@ app.command("show", rich_help_panel=ASK)(show.show_one)
 app.command("compare", rich_help_panel=ASK)(show.compare_two)
 app.command("resolve", rich_help_panel=ASK)(show.resolve_best)
 app.command("source", rich_help_panel=ASK)(show.source)
+app.command("site", rich_help_panel=ASK)(site.site)
 app.command("query", rich_help_panel=ASK)(query.query)
 app.command("revisions", rich_help_panel=ASK)(status.revisions)
 app.command("export", rich_help_panel=ASK)(export.export)
 app.command("verify-catalog", rich_help_panel=ASK)(export.verify)
+app.add_typer(rerun.rerun, name="rerun", rich_help_panel=VERIFY)
 app.command("quarantine", rich_help_panel=KEEP)(quarantine.quarantine)
 app.add_typer(correct.correct, name="correct", rich_help_panel=KEEP)
 app.command("doctor", rich_help_panel=KEEP)(maintain.doctor)

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 import dagster as dg
 
 from assets.leaderboards.asset import database_assets
+from assets.leaderboards.site.asset import site
 from assets.manifests.asset import manifests
+from assets.reruns.asset import controlled_runs, rerun_publication, rerun_requests
 from assets.tables.asset import publication
 from assets.tables.checks import publication_rules
 from assets.traces.asset import trace_files
-from pipelines.jobs import STALE_AFTER, ingest_job
+from pipelines.jobs import STALE_AFTER, build_site_job, controlled_rerun_job, ingest_job
 from pipelines.resources import WarehouseResource
 from pipelines.schedules import daily_ingest
 from pipelines.sensors import new_revision
@@ -24,13 +26,22 @@ def build_definitions(
     Schedule, sensor and freshness exist only where a remote dataset is configured.
     """
     ingest = ingest_job(settings)
-    assets: list[dg.AssetsDefinition] = [trace_files, manifests, publication, database_assets()]
+    assets: list[dg.AssetsDefinition] = [
+        trace_files,
+        manifests,
+        publication,
+        database_assets(),
+        rerun_requests,
+        controlled_runs,
+        rerun_publication,
+    ]
     if settings.is_remote:
         assets = list(dg.map_asset_specs(_with_freshness, assets))
     return dg.Definitions(
-        assets=assets,
+        # The site is built when somebody asks for it, so it is never stale.
+        assets=[*assets, site],
         asset_checks=[publication_rules],
-        jobs=[ingest],
+        jobs=[ingest, controlled_rerun_job(), build_site_job()],
         schedules=[daily_ingest(ingest, settings)] if settings.is_remote else [],
         sensors=[new_revision(ingest, settings)] if settings.is_remote else [],
         resources={"warehouse": WarehouseResource(root=str(settings.warehouse))},

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
+from assets.leaderboards.site.asset import SITE
+from assets.reruns.asset import RERUN_GROUP
 from assets.traces.asset import DatasetConfig
 from pipelines.settings import Settings
 
@@ -14,12 +16,14 @@ if TYPE_CHECKING:
         UnresolvedAssetJobDefinition,
     )
 
-    IngestJob: TypeAlias = UnresolvedAssetJobDefinition
+    AssetJob: TypeAlias = UnresolvedAssetJobDefinition
 else:
-    IngestJob: TypeAlias = object
+    AssetJob: TypeAlias = object
 
 INGEST = "ingest"
 STALE_AFTER = timedelta(hours=36)
+CONTROLLED_RERUN = "controlled_rerun"
+BUILD_SITE = "build_site"
 
 
 @dg.failure_hook(name="last_good_tables_stay")
@@ -28,15 +32,43 @@ def last_good_tables_stay(context: dg.HookContext) -> None:
     context.log.error("ingestion_failed tables=unchanged: the last good tables stay in place")
 
 
-def ingest_job(settings: Settings) -> IngestJob:
+def ingest_job(settings: Settings) -> AssetJob:
     """The way in: pull, normalize, publish and derive, in one run."""
     return dg.define_asset_job(
         INGEST,
-        selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards"),
+        # The site has a job of its own: its pages take longer than all the tables together.
+        selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards")
+        - dg.AssetSelection.assets(SITE),
         description="Ingest one dataset revision and rebuild every table that people query.",
         config=dg.RunConfig(ops={"trace_files": DatasetConfig(dataset=settings.dataset)}),
         # Stages hand over files and take little time each: one process is enough.
         executor_def=dg.in_process_executor,
         tags={"kernelindex/job": INGEST},
         hooks={last_good_tables_stay},
+    )
+
+
+def controlled_rerun_job() -> AssetJob:
+    """Measure published runs again; its configuration needs a reason, so that only people start it.
+
+    No schedule, sensor or condition may launch it; a test walks all of them.
+    """
+    return dg.define_asset_job(
+        CONTROLLED_RERUN,
+        selection=dg.AssetSelection.groups(RERUN_GROUP),
+        description="Measure chosen published runs on a GPU under the controlled protocol.",
+        # The steps hand over files of one run, and an interrupt must reach the one that measures.
+        executor_def=dg.in_process_executor,
+        tags={"kernelindex/job": CONTROLLED_RERUN, "kernelindex/launched_by": "a person"},
+    )
+
+
+def build_site_job() -> AssetJob:
+    """The pages, from the tables as they stand."""
+    return dg.define_asset_job(
+        BUILD_SITE,
+        selection=dg.AssetSelection.assets(SITE),
+        description="Write the static site; pages that would not change are not touched.",
+        executor_def=dg.in_process_executor,
+        tags={"kernelindex/job": BUILD_SITE},
     )

@@ -7,6 +7,7 @@ import dagster as dg
 from assets.manifests.normalize import Known
 from assets.tables.errors import WarehouseError
 from assets.tables.known import known_for, later_snapshots
+from assets.tables.settled import settled_counts
 from assets.tables.warehouse import Warehouse
 from assets.traces.snapshot import DatasetSnapshot
 
@@ -16,7 +17,8 @@ class OpenWarehouse(Warehouse):
 
     def known(self, snapshot: DatasetSnapshot) -> Known:
         """What was published of the snapshot's dataset."""
-        return known_for(self, snapshot)
+        settled = settled_counts(self, snapshot)
+        return known_for(self, snapshot) if settled is None else Known(settled=settled)
 
     def later_snapshots(self, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
         """Ingested snapshots of the same dataset at other, later revisions."""

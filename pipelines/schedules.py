@@ -2,13 +2,13 @@
 
 import dagster as dg
 
-from pipelines.jobs import IngestJob
+from pipelines.jobs import AssetJob
 from pipelines.settings import Settings
 
 DAILY_INGEST = "daily_ingest"
 
 
-def daily_ingest(job: IngestJob, settings: Settings) -> dg.ScheduleDefinition:
+def daily_ingest(job: AssetJob, settings: Settings) -> dg.ScheduleDefinition:
     """The mirror: ingest the configured dataset at a fixed time of the day.
 
     A day on which nothing changed costs one conditional request and ends as "nothing new".

@@ -10,14 +10,14 @@ from assets.traces.errors import DatasetError, TransientDatasetError
 from assets.traces.hub import head_revision
 from assets.traces.hub_location import parse_hub_location
 from assets.traces.hub_settings import HubSettings
-from pipelines.jobs import IngestJob
+from pipelines.jobs import AssetJob
 from pipelines.resources import WarehouseResource
 from pipelines.settings import Settings
 
 NEW_REVISION = "new_revision"
 
 
-def new_revision(job: IngestJob, settings: Settings) -> dg.SensorDefinition:
+def new_revision(job: AssetJob, settings: Settings) -> dg.SensorDefinition:
     """Start one ingestion for each new head of the configured dataset.
 
     The cursor is the last head that was seen. A hub that cannot be asked is no error: the next

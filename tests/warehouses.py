@@ -13,12 +13,16 @@ from assets.traces.snapshot import save_snapshot
 
 
 def ingest_into(
-    root: Path, *authors: str, dataset: str = "sample", build: bool = True
+    root: Path,
+    *authors: str,
+    dataset: str = "sample",
+    revision: str | None = None,
+    build: bool = True,
 ) -> Publication | None:
     """Ingest a dataset (of some authors only, if any are named) into a warehouse folder."""
     warehouse = Warehouse(root)
     warehouse.prepare()
-    snapshot = pull(dataset, revision=None, authors=authors or None, store=warehouse.store)
+    snapshot = pull(dataset, revision=revision, authors=authors or None, store=warehouse.store)
     save_snapshot(snapshot, warehouse.snapshot_file(snapshot.snapshot_id))
     staging = warehouse.staging("test")
     try:

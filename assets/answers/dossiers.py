@@ -1,57 +1,30 @@
-"""Dossiers: everything that is known of one thing, field by field, as its public page shows it.
-
-A run's dossier is a row of the view `run_dossiers`; those of other kinds are put together here.
-"""
+"""Dossiers: everything that is known of one thing, field by field, as its public page shows it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
 
 from assets.answers.lookup import Found, Kind, short
-from assets.answers.units import count_text, latency_text, ratio_text, time_text
-from assets.answers.values import json_value
-
-Row = Mapping[str, Any]
-
-
-@dataclass
-class Section:
-    """A part of a dossier: labels with values, in the order of the page."""
-
-    title: str
-    fields: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, label: str, value: object) -> None:
-        """A field; one without a value is left out."""
-        if value not in (None, "", []):
-            self.fields.append((label, str(value)))
-
-
-@dataclass
-class Dossier:
-    """What is known of one thing: to read, and as data."""
-
-    found: Found
-    title: str
-    headline: list[str]
-    sections: list[Section]
-    data: dict[str, object]
-    publication_id: str | None
-
-    def as_json(self) -> dict[str, object]:
-        """As one JSON object."""
-        return {"kind": str(self.found.kind), "digest": self.found.digest, **self.data}
+from assets.answers.run_dossier import run_dossier
+from assets.answers.sections import (
+    Dossier,
+    Section,
+    add_workload,
+    corrections_section,
+    data_of,
+    provenance_section,
+    row_of,
+    rows_of,
+)
+from assets.answers.units import count_text
 
 
 def dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
     """The dossier of one thing."""
     if found.kind is Kind.RUN:
-        return _run(connection, found)
-    row = _row(connection, f"{found.kind}s", f"{found.kind}_digest", found.digest)
+        return run_dossier(connection, found)
+    row = row_of(connection, f"{found.kind}s", f"{found.kind}_digest", found.digest)
     build = {
         Kind.IMPLEMENTATION: _implementation,
         Kind.WORKLOAD: _workload,
@@ -63,255 +36,10 @@ def dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
     return build(connection, found, row)
 
 
-def citation(connection: duckdb.DuckDBPyConnection, found: Found, at: datetime) -> dict[str, str]:
-    """How to cite one thing: what it is, its digest, where it is from, and when it was looked at.
-
-    `text` is the citation in one sentence.
-    """
-    row = _row(connection, f"{found.kind}s", f"{found.kind}_digest", found.digest)
-    pages = connection.execute(
-        "select max(url) from revisions where dataset = ? and revision = ?",
-        [row["dataset"], row["revision"]],
-    ).fetchall()
-    place = f"{row['dataset']}@{row['revision']}"
-    if row["path"]:
-        place += f", {row['path']}" + (f" line {row['line']}" if row["line"] else "")
-    parts = {
-        "what": f"{found.kind} {found.name}".strip(),
-        "digest": found.digest,
-        "source": place,
-        "accessed": f"{at.astimezone(UTC):%Y-%m-%d}",
-    }
-    url = _permalink(pages[0][0], row)
-    if url:
-        parts["url"] = url
-    text = f"KernelIndex {parts['what']}, {found.digest}, from {place}"
-    parts["text"] = f"{text}{f', {url}' if url else ''} (accessed {parts['accessed']})."
-    return parts
-
-
-def _permalink(page: str | None, row: Row) -> str | None:
-    if not page or not row["path"]:
-        return None
-    line = f"#L{row['line']}" if row["line"] else ""
-    return f"{page}/blob/{row['revision']}/{row['path']}{line}"
-
-
-def _row(connection: duckdb.DuckDBPyConnection, table: str, key: str, value: str) -> dict[str, Any]:
-    result = connection.execute(f"select * from {table} where {key} = ?", [value])
-    names = [column[0] for column in result.description or ()]
-    return dict(zip(names, result.fetchall()[0], strict=True))
-
-
-def _rows(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
-) -> list[dict[str, Any]]:
-    result = connection.execute(sql, dict(parameters))
-    names = [column[0] for column in result.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-
-
-def _data(row: Row) -> dict[str, object]:
-    return {name: json_value(value) for name, value in row.items()}
-
-
-def _provenance(row: Row) -> Section:
-    section = Section("Provenance")
-    section.add("dataset", row["dataset"])
-    section.add("revision", row["revision"])
-    section.add("path", row["path"] and f"{row['path']}" + _line(row))
-    section.add("publication", row["publication_id"])
-    section.add("published", time_text(row["published_at"]))
-    return section
-
-
-def _line(row: Row) -> str:
-    return f":{row['line']}" if row["line"] else ""
-
-
-def _run(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
-    row = _row(connection, "run_dossiers", "run_digest", found.digest)
-    sections = [
-        _run_identity(row),
-        _run_correctness(row),
-        _run_workload(row),
-        _run_measurements(row),
-        _run_protocol(row),
-        _run_environment(row),
-        _run_artifacts(row),
-        _caveats(row),
-        _corrections(row["corrections"] or []),
-        _provenance(row),
-    ]
-    return Dossier(
-        found, row["title"], list(_run_headline(row)), sections, _data(row), row["publication_id"]
-    )
-
-
-def _run_headline(row: Row) -> Iterator[str]:
-    if row["primary_value"] is None:
-        yield f"not measured: {row['status']}"
-    else:
-        yield f"{latency_text(row['primary_value'])} {row['primary_statistic']}"
-    comparison = "source-native comparison" if row["source_native"] else "controlled comparison"
-    observed = f"observed {row['observed_at']:%Y-%m-%d}"
-    if row["rank"] is None:
-        reasons = ", ".join(row["excluded_because"])
-        yield f"Not ranked ({reasons}) · {comparison} · {observed}"
-    else:
-        yield (
-            f"Rank {row['rank']} of {row['group_size']} in its comparison group · {comparison} · "
-            f"{observed}"
-        )
-        if row["is_record"]:
-            yield "Holds the record of its comparison group"
-        else:
-            yield (
-                f"{ratio_text(row['slowdown_to_record'])} the record of "
-                f"{latency_text(row['record_value'])}; compare with #1: kernelindex compare "
-                f"{short(row['run_digest'])} {short(row['record_run_digest'])}"
-            )
-    if row["reported_speedup"] is not None:
-        yield f"{ratio_text(row['reported_speedup'])} reference, as the source reports it"
-
-
-def _run_identity(row: Row) -> Section:
-    section = Section("Identity")
-    section.add("run", row["run_digest"])
-    section.add("implementation", row["solution"])
-    section.add("implementation digest", row["implementation_digest"])
-    section.add("project", row["project"])
-    section.add("author", f"{row['author']} ({row['role']})" if row["role"] else row["author"])
-    section.add("language", row["language"])
-    section.add("revision", row["source_revision"])
-    section.add("operation", row["operation"])
-    section.add("workload", f"{row['workload_label']} · {', '.join(row['workload_dtypes'])}")
-    section.add("workload digest", row["workload_digest"])
-    section.add("comparison key", row["comparison_key"])
-    section.add("source", row["source"])
-    section.add("external id", row["external_id"])
-    section.add("evidence level", row["evidence_level"])
-    section.add("licence", row["license_concluded"] or "none concluded")
-    if row["implementation_rank"] is not None:
-        section.add(
-            "ranking-v2",
-            f"rank {row['implementation_rank']} among implementations with these inputs; median "
-            f"{latency_text(row['implementation_median_ns'])} of "
-            f"{count_text(row['implementation_repeats'], 'repeat')}",
-        )
-    return section
-
-
-def _run_correctness(row: Row) -> Section:
-    section = Section("Correctness")
-    section.add("comparator", row["protocol_comparator"])
-    section.add("max absolute error", json_value(row["max_absolute_error"]))
-    section.add("allowed absolute error", json_value(row["allowed_absolute_error"]))
-    section.add("max relative error", json_value(row["max_relative_error"]))
-    section.add("allowed relative error", json_value(row["allowed_relative_error"]))
-    section.add("result", row["status"])
-    return section
-
-
-def _run_workload(row: Row) -> Section:
-    section = Section("Workload")
-    _add_workload(section, json.loads(row["workload_manifest_json"])["spec"])
-    section.add("workload id", row["workload_uuid"])
-    section.add("inputs", row["input_fingerprint"])
-    return section
-
-
-def _add_workload(section: Section, spec: Row) -> None:
-    for name, value in spec["axes"].items():
-        section.add(name, value)
-    for name, tensor in spec.get("tensors", {}).items():
-        shape = ", ".join(map(str, tensor.get("shape", ())))
-        section.add(name, f"{tensor['dtype']} [{shape}]")
-    for name, value in spec.get("scalars", {}).items():
-        section.add(name, json.dumps(value))
-    section.add("definition comparator", spec["correctness"].get("comparator"))
-
-
-def _run_measurements(row: Row) -> Section:
-    section = Section("Measurements")
-    for item in row["measurements"] or []:
-        value = item["value"]
-        text = latency_text(value) if item["unit"] == "ns" else f"{value:g} {item['unit']}"
-        samples = item["sample_count"]
-        suffix = f" ({count_text(samples, 'sample')})" if samples else ""
-        section.add(f"{item['metric']} · {item['statistic']}", text + suffix)
-    if row["reference_latency_ms"] is not None:
-        section.add("reference latency", latency_text(row["reference_latency_ms"] * 1e6))
-    return section
-
-
-def _run_protocol(row: Row) -> Section:
-    section = Section("Protocol")
-    section.add("harness", row["harness"])
-    section.add("timer", row["timer"])
-    section.add("primaryStatistic", row["primary_statistic"])
-    section.add("correctnessReference", row["correctness_reference"])
-    section.add("comparabilityFamily", row["comparability_family"])
-    section.add("digest", row["protocol_digest"])
-    return section
-
-
-def _run_environment(row: Row) -> Section:
-    section = Section("Environment")
-    architecture = row["gpu_architecture"] or "unknown"
-    published = row["published_architecture"]
-    section.add("gpu", f"{row['gpu_product']} ({architecture})")
-    if published != architecture:
-        section.add("architecture as published", published)
-    section.add("cudaToolkit", row["cuda_toolkit"])
-    section.add("driver", row["driver"])
-    section.add("framework", row["framework"])
-    for name, version in json.loads(row["libraries_json"] or "{}").items():
-        section.add(name, version)
-    section.add("digest", row["environment_digest"])
-    return section
-
-
-def _run_artifacts(row: Row) -> Section:
-    section = Section("Artifacts")
-    if row["source_digest"]:
-        section.add("source", f"{row['source_file_name']} {row['source_digest']}")
-    if row["log_digest"]:
-        section.add("log", f"{row['log_digest']} ({row['log_size_bytes']} bytes)")
-    if not section.fields:
-        section.add("none", "no artifacts published with this run")
-    return section
-
-
-def _caveats(row: Row) -> Section:
-    section = Section("Caveats")
-    for item in row["caveats"] or []:
-        value = "" if item["value"] is None else f" ({item['value']:g})"
-        section.add(item["code"], f"{item['explanation']}{value}")
-    if not section.fields:
-        section.add("none", "no caveat is known")
-    return section
-
-
-def _corrections(items: Sequence[Row]) -> Section:
-    section = Section("Replications and notes")
-    for item in items:
-        replaced = item.get("replacement_digest")
-        by = f" by {short(replaced)}" if replaced else ""
-        section.add(
-            f"{item['action']}{by}",
-            f"{item['author']}, {item['effective_at']:%Y-%m-%d}: {item['reason']} "
-            f"({item['evidence_url']})",
-        )
-    if not section.fields:
-        section.add("none", "no attestations yet; they never change the evidence level")
-    return section
-
-
 def _implementation(
     connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]
 ) -> Dossier:
-    results = _rows(
+    results = rows_of(
         connection,
         """
         select
@@ -329,7 +57,7 @@ def _implementation(
         """,
         {"digest": found.digest},
     )
-    corrections = _rows(
+    corrections = rows_of(
         connection,
         "select * from corrections where target_digest = $digest "
         "order by effective_at, correction_id",
@@ -363,15 +91,15 @@ def _implementation(
     if not results:
         tried.add("none", "never measured")
     data = {
-        **_data(row),
-        "results": [_data(item) for item in results],
-        "corrections": [_data(item) for item in corrections],
+        **data_of(row),
+        "results": [data_of(item) for item in results],
+        "corrections": [data_of(item) for item in corrections],
     }
     return Dossier(
         found,
         f"{row['solution_name']} · {row['definition_name']}",
         [],
-        [identity, source, tried, _corrections(corrections), _provenance(row)],
+        [identity, source, tried, corrections_section(corrections), provenance_section(row)],
         data,
         row["publication_id"],
     )
@@ -394,7 +122,7 @@ def _workload(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str
     identity.add("operation digest", row["operation_digest"])
     identity.add("external ids", ", ".join(row["external_ids"]))
     shape = Section("Workload")
-    _add_workload(shape, json.loads(manifest)["spec"])
+    add_workload(shape, json.loads(manifest)["spec"])
     shape.add("different inputs", len(row["input_fingerprints"]))
     tried = Section("Results")
     tried.add("runs", runs)
@@ -404,14 +132,14 @@ def _workload(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str
         found,
         f"{name} · {row['axes_label']}",
         [],
-        [identity, shape, tried, _provenance(row)],
-        {**_data(row), "operation": name, "runs": runs},
+        [identity, shape, tried, provenance_section(row)],
+        {**data_of(row), "operation": name, "runs": runs},
         row["publication_id"],
     )
 
 
 def _operation(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]) -> Dossier:
-    boards = _rows(
+    boards = rows_of(
         connection,
         "select * exclude (operation_digest, operation, family) from leaderboard_operations "
         "where operation_digest = $digest order by gpu_product",
@@ -445,8 +173,8 @@ def _operation(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[st
         found,
         row["name"],
         [],
-        [identity, tried, _provenance(row)],
-        {**_data(row), "results": [_data(item) for item in boards]},
+        [identity, tried, provenance_section(row)],
+        {**data_of(row), "results": [data_of(item) for item in boards]},
         row["publication_id"],
     )
 
@@ -475,8 +203,8 @@ def _environment(
         found,
         f"{row['gpu_product']} · {row['summary']}",
         [],
-        [hardware, software, tried, _provenance(row)],
-        {**_data(row), "runs": runs},
+        [hardware, software, tried, provenance_section(row)],
+        {**data_of(row), "runs": runs},
         row["publication_id"],
     )
 
@@ -486,7 +214,12 @@ def _protocol(_: duckdb.DuckDBPyConnection, found: Found, row: dict[str, Any]) -
     for name in ("protocol_digest", "harness", "timer", "primary_statistic", "family"):
         section.add(name.replace("_", " "), row[name])
     return Dossier(
-        found, row["title"], [], [section, _provenance(row)], _data(row), row["publication_id"]
+        found,
+        row["title"],
+        [],
+        [section, provenance_section(row)],
+        data_of(row),
+        row["publication_id"],
     )
 
 
@@ -504,7 +237,7 @@ def _project(connection: duckdb.DuckDBPyConnection, found: Found, row: dict[str,
         found,
         row["name"],
         [],
-        [section, _provenance(row)],
-        {**_data(row), "implementations": implementations},
+        [section, provenance_section(row)],
+        {**data_of(row), "project_kind": row["kind"], "implementations": implementations},
         row["publication_id"],
     )

@@ -17,9 +17,8 @@ import duckdb
 import pyarrow as pa
 
 from assets.answers.values import json_value
-from assets.tables.database import create_published_view
 from assets.tables.errors import WarehouseError
-from assets.tables.leases import reading
+from assets.tables.published import open_with_published
 from assets.tables.warehouse import Warehouse
 
 TABLES = (
@@ -35,7 +34,6 @@ TABLES = (
     "artifacts",
 )
 _BATCH_ROWS = 10_000
-_MEMORY_LIMIT = "2GB"
 
 
 def export_catalog(warehouse: Warehouse, path: Path) -> dict[str, int]:
@@ -50,17 +48,13 @@ def export_catalog(warehouse: Warehouse, path: Path) -> dict[str, int]:
         WarehouseError: no database, publications that cannot be read, a path that cannot be
             written.
     """
-    if not warehouse.database.is_file():
-        raise WarehouseError(f"{warehouse.database}: nothing here yet; run `kernelindex ingest`")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     compression = "zstd" if path.suffix == ".zst" else None
     try:
         with (
-            reading(warehouse),
-            warehouse.connect(_MEMORY_LIMIT) as connection,
+            open_with_published(warehouse, ("runs",)) as connection,
             pa.output_stream(str(temporary), compression=compression) as stream,
         ):
-            _prepare(connection, warehouse)
             counts = {table: _write(connection, table, stream) for table in TABLES}
         temporary.replace(path)
     except OSError as error:
@@ -71,12 +65,6 @@ def export_catalog(warehouse: Warehouse, path: Path) -> dict[str, int]:
     finally:
         temporary.unlink(missing_ok=True)
     return counts
-
-
-def _prepare(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
-    create_published_view(connection, warehouse, "runs")
-    connection.execute("attach $path as catalog (read_only)", {"path": str(warehouse.database)})
-    connection.execute("set search_path = 'catalog.main,memory.main'")
 
 
 def _write(connection: duckdb.DuckDBPyConnection, table: str, stream: pa.NativeFile) -> int:

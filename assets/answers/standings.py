@@ -135,7 +135,7 @@ _ENTRIES = """
             median(runs.speedup_factor) as speedup
         from runs
         inner join run_eligibility using (run_digest)
-        where run_eligibility.eligible and list_contains($groups, runs.strict_group)
+        where run_eligibility.eligible and runs.strict_group in (select unnest($groups))
         group by all
     ),
 
@@ -146,7 +146,7 @@ _ENTRIES = """
             list(distinct caveats.code order by caveats.code) as caveats
         from caveats
         inner join runs using (run_digest)
-        where list_contains($groups, runs.strict_group)
+        where runs.strict_group in (select unnest($groups))
         group by all
     )
 
@@ -171,7 +171,7 @@ _ENTRIES = """
     inner join implementations using (implementation_digest)
     inner join counted using (strict_group, implementation_digest)
     left join noted using (strict_group, implementation_digest)
-    where list_contains($groups, ranked.strict_group)
+    where ranked.strict_group in (select unnest($groups))
     order by ranked.strict_group, ranked.display_order
 """
 
@@ -186,7 +186,7 @@ _NOT_RANKED = """
         count(*) as number
     from runs
     inner join run_eligibility using (run_digest)
-    where not run_eligibility.eligible and list_contains($groups, runs.strict_group)
+    where not run_eligibility.eligible and runs.strict_group in (select unnest($groups))
     group by all
     order by all
 """

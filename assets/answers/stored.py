@@ -45,12 +45,16 @@ def canonical_manifest(
     row = _first(warehouse, f"{found.kind}s", found.digest, columns, publication_id)
     if row is None:
         raise NoAnswerError(f"{found.kind} {short(found.digest)}: no publication holds it")
-    body = json.loads(row[0])
-    metadata = json.loads(row[1]) if row[1] else {}
+    return manifest_of(row[0], row[1])
+
+
+def manifest_of(canonical_json: str, metadata_json: str | None) -> Manifest:
+    """A manifest as it is shown: its identity body with the editorial part."""
+    body = json.loads(canonical_json)
     return {
         "apiVersion": body.get("apiVersion", API_VERSION),
         "kind": body["kind"],
-        "metadata": metadata,
+        "metadata": json.loads(metadata_json) if metadata_json else {},
         "spec": body["spec"],
     }
 

@@ -7,13 +7,13 @@ with a `Z`.
 
 import base64
 import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import TextIO
 from uuid import UUID
 
 import duckdb
@@ -80,7 +80,7 @@ class Rows:
         for row in self:
             yield {name: json_value(value) for name, value in zip(self.columns, row, strict=True)}
 
-    def write_csv(self, stream: io.TextIOBase) -> int:
+    def write_csv(self, stream: TextIO) -> int:
         """Write RFC 4180 text with a header; null is an empty field. Returns the rows written."""
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
@@ -90,19 +90,27 @@ class Rows:
             written += 1
         return written
 
-    def write_parquet(self, path: Path) -> int:
-        """Write a Parquet file; returns the rows written."""
-        reader: pa.RecordBatchReader = self._result.to_arrow_reader(_BATCH_ROWS)
-        fields = [
-            field.with_name(name) for field, name in zip(reader.schema, self.columns, strict=True)
-        ]
-        schema = pa.schema(fields)
-        written = 0
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for batch in reader:
-                writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-                written += batch.num_rows
-        return written
+
+def write_parquet(connection: duckdb.DuckDBPyConnection, sql: str, path: Path) -> int:
+    """Write the result of one statement as a Parquet file; returns the rows written.
+
+    Raises:
+        QueryError: as `run_query`.
+    """
+    try:
+        relation = connection.sql(_single(connection, sql).query)
+        reader: pa.RecordBatchReader = relation.to_arrow_reader(_BATCH_ROWS)
+    except duckdb.Error as error:
+        raise QueryError(_one_line(error)) from error
+    names = _unique(reader.schema.names)
+    fields = [field.with_name(name) for field, name in zip(reader.schema, names, strict=True)]
+    schema = pa.schema(fields)
+    written = 0
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+            written += batch.num_rows
+    return written
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> Rows:
@@ -112,12 +120,16 @@ def run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> Rows:
         QueryError: text that is no statement, or one that reads or writes what it may not.
     """
     try:
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1:
-            raise QueryError(f"one statement is expected, not {len(statements)}")
-        return Rows(connection.execute(statements[0]))
+        return Rows(connection.execute(_single(connection, sql)))
     except duckdb.Error as error:
         raise QueryError(_one_line(error)) from error
+
+
+def _single(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise QueryError(f"one statement is expected, not {len(statements)}")
+    return statements[0]
 
 
 def _one_line(error: duckdb.Error) -> str:

@@ -18,6 +18,7 @@ from assets.leaderboards.build import (
     build_database,
 )
 from assets.leaderboards.catalog import PUBLISHED_PREFIX, ColumnSource, SqlTable, sql_catalog
+from assets.leaderboards.column_lineage import Lineage, column_lineage
 from assets.leaderboards.sql_file import Severity
 from assets.tables.warehouse import Warehouse
 
@@ -26,6 +27,7 @@ PUBLICATION = dg.AssetKey("publication")
 
 WAREHOUSE_POOL = "warehouse"
 _CELL_LENGTH = 60
+_LINEAGE = "lineage.json"
 
 
 class WarehouseSource(Protocol):
@@ -49,17 +51,19 @@ def database_assets(catalog: Sequence[SqlTable] | None = None) -> dg.AssetsDefin
         context: dg.AssetExecutionContext, warehouse: dg.ResourceParam[WarehouseSource]
     ) -> Iterator[dg.MaterializeResult[object] | dg.AssetCheckResult]:
         """Builds the database beside the old one and swaps it in whole."""
+        opened = warehouse.open()
         try:
             outcome = build_database(
-                warehouse.open(),
+                opened,
                 lambda step: context.log.info(_progress(step)),
                 tables,
             )
         except BrokenContractError as error:
             yield from _all_checks(error.outcome)
             raise dg.Failure(error.message, allow_retries=False) from error
+        lineage = column_lineage(tables, opened.root / _LINEAGE)
         for built in outcome.tables:
-            yield _materialization(built)
+            yield _materialization(built, lineage[built.table.name])
         yield from _all_checks(outcome)
 
     return database
@@ -108,13 +112,13 @@ def _progress(step: BuildProgress) -> str:
     return f"{step.done} of {step.total}: {step.name}, {rows}"
 
 
-def _materialization(built: TableOutcome) -> dg.MaterializeResult[object]:
+def _materialization(built: TableOutcome, lineage: Lineage) -> dg.MaterializeResult[object]:
     schema = dg.TableSchema(
         columns=[dg.TableColumn(column.name, column.type, column.text) for column in built.columns]
     )
     metadata: dict[str, dg.MetadataValue] = {
         "dagster/column_schema": dg.MetadataValue.table_schema(schema),
-        "dagster/column_lineage": dg.MetadataValue.column_lineage(_lineage(built.table)),
+        "dagster/column_lineage": dg.MetadataValue.column_lineage(_lineage(lineage)),
         "seconds": dg.MetadataValue.float(round(built.seconds, 3)),
     }
     if built.rows is not None:
@@ -123,12 +127,9 @@ def _materialization(built: TableOutcome) -> dg.MaterializeResult[object]:
     return dg.MaterializeResult(asset_key=dg.AssetKey(built.table.name), metadata=metadata)
 
 
-def _lineage(table: SqlTable) -> dg.TableColumnLineage:
+def _lineage(lineage: Lineage) -> dg.TableColumnLineage:
     return dg.TableColumnLineage(
-        {
-            column: [_column_dep(source) for source in found]
-            for column, found in table.lineage().items()
-        }
+        {column: [_column_dep(source) for source in found] for column, found in lineage.items()}
     )
 
 

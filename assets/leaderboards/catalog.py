@@ -85,6 +85,15 @@ def read_catalog(root: Traversable) -> tuple[SqlTable, ...]:
     Raises:
         SqlContractError: a file that is not what it says.
     """
+    return _resolve(read_files(root))
+
+
+def read_files(root: Traversable) -> dict[str, SqlFile]:
+    """Every `.sql` file of the known folders under `root` by name, each looked at by itself.
+
+    Raises:
+        SqlContractError: a file that is not what it says, two of one name.
+    """
     files: dict[str, SqlFile] = {}
     for folder in FOLDERS:
         directory = root.joinpath(folder)
@@ -100,7 +109,7 @@ def read_catalog(root: Traversable) -> tuple[SqlTable, ...]:
                     path, 1, f"table {file.name} is already in {files[file.name].path}"
                 )
             files[file.name] = file
-    return _resolve(files)
+    return files
 
 
 def _resolve(files: Mapping[str, SqlFile]) -> tuple[SqlTable, ...]:

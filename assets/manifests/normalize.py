@@ -30,6 +30,7 @@ from assets.manifests.reading import (
 )
 from assets.manifests.runs import trace_protocol
 from assets.manifests.trace_files import FileOutcome, References, inputs_digests
+from assets.traces.changes import compare
 from assets.traces.layout import author_of, kind_of
 from assets.traces.lines import Malformed, read_documents
 from assets.traces.raw_store import RawStore
@@ -70,14 +71,16 @@ class Known:
 
     `identities` gives the revision under which a (path, content digest) of a solution is known,
     `later_identities` those that are known only from later revisions than the one to be read,
-    `files` the state of each (path, file digest), and `settled` the counts of this very snapshot
-    where it was the last of its dataset to be ingested, by the same rules.
+    `files` the state of each (path, file digest), `settled` the counts of this very snapshot
+    where it was the last of its dataset to be ingested, by the same rules, and `previous` the
+    revision that this one is compared with file by file.
     """
 
     identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
     later_identities: frozenset[tuple[str, str]] = frozenset()
     files: Mapping[tuple[str, str], FileState] = field(default_factory=dict)
     settled: Counts | None = None
+    previous: DatasetSnapshot | None = None
 
 
 @dataclass
@@ -186,7 +189,7 @@ def _normalize(
         counts.quarantined[kind] += len(outcome.quarantined)
         documents[outcome.path] = outcome.documents
     newest_trace_at = _newest(outcomes, known, snapshot)
-    _add_revision(batch, snapshot, newest_trace_at)
+    _add_revision(batch, snapshot, known.previous, newest_trace_at)
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
     batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
@@ -342,10 +345,14 @@ def _naive(time: datetime) -> datetime:
 
 
 def _add_revision(
-    batch: rows.RowBatch, snapshot: DatasetSnapshot, newest_trace_at: datetime | None
+    batch: rows.RowBatch,
+    snapshot: DatasetSnapshot,
+    previous: DatasetSnapshot | None,
+    newest_trace_at: datetime | None,
 ) -> None:
     """When the revision is from: its commit, else the newest trace that it holds."""
     committed_at = snapshot.revision_at and _naive(snapshot.revision_at)
+    changes = compare(previous, snapshot)
     batch.add(
         "revisions",
         "",
@@ -357,6 +364,11 @@ def _add_revision(
         location=snapshot.location,
         url=snapshot.url,
         files=len(snapshot.files),
+        previous_revision=previous.revision if previous else None,
+        files_added=len(changes.added),
+        files_changed=len(changes.changed),
+        files_renamed=len(changes.renamed),
+        files_removed=len(changes.removed),
     )
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -117,8 +117,9 @@ class ReadingProcesses:
 @contextmanager
 def reading_processes(number: int) -> Iterator[ReadingProcesses]:
     """Start processes; they end with the block."""
-    with ExitStack() as stack:
-        processes = [
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        processes += [
             subprocess.Popen(
                 [sys.executable, "-m", __name__],
                 stdin=subprocess.PIPE,
@@ -127,11 +128,14 @@ def reading_processes(number: int) -> Iterator[ReadingProcesses]:
             )
             for _ in range(number)
         ]
-        started = ReadingProcesses([stack.enter_context(process) for process in processes])
-        try:
-            yield started
-        finally:
-            started.stop()
+        yield ReadingProcesses(processes)
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            # What a dead process was still to be told is of no use.
+            with suppress(OSError):
+                process.communicate()
 
 
 def _feed(

@@ -226,6 +226,11 @@ REVISIONS = _schema(
     ("location", pa.string()),
     ("url", pa.string()),
     ("files", pa.int64()),
+    ("previous_revision", pa.string()),
+    ("files_added", pa.int64()),
+    ("files_changed", pa.int64()),
+    ("files_renamed", pa.int64()),
+    ("files_removed", pa.int64()),
 )
 
 SCHEMAS: dict[str, pa.Schema] = {

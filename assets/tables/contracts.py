@@ -33,7 +33,54 @@ CORRECTIONS = pa.schema(
     ]
 )
 
-STAGED: dict[str, pa.Schema] = {**records.SCHEMAS, "corrections": CORRECTIONS}
+RERUN_SAMPLES = pa.schema(
+    [
+        ("run_digest", pa.string()),
+        ("series", pa.string()),
+        ("call", pa.int32()),
+        ("round", pa.int32()),
+        ("seed", pa.int64()),
+        ("device_ns", pa.int64()),
+        ("wall_ns", pa.int64()),
+        *records.PROVENANCE,
+    ]
+)
+
+REPRODUCTIONS = pa.schema(
+    [
+        ("run_digest", pa.string()),
+        ("reproduces_digest", pa.string()),
+        ("verdict", pa.string()),
+        ("ratio", pa.float64()),
+        ("ratio_low", pa.float64()),
+        ("ratio_high", pa.float64()),
+        ("reported_ns", pa.int64()),
+        ("controlled_ns", pa.int64()),
+        ("reported_status", pa.string()),
+        ("controlled_status", pa.string()),
+        ("reported_gpu", pa.string()),
+        ("controlled_gpu", pa.string()),
+        ("session_id", pa.string()),
+        ("runner", pa.string()),
+        ("reason_codes", pa.list_(pa.string())),
+        ("note_codes", pa.list_(pa.string())),
+        ("unverified_because", pa.list_(pa.string())),
+        ("call_convention", pa.string()),
+        ("reference_ns", pa.int64()),
+        ("roofline_floor_ns", pa.int64()),
+        ("calibration_json", pa.string()),
+        ("bundle_id", pa.string()),
+        ("request_reason", pa.string()),
+        *records.PROVENANCE,
+    ]
+)
+
+STAGED: dict[str, pa.Schema] = {
+    **records.SCHEMAS,
+    "corrections": CORRECTIONS,
+    "rerun_samples": RERUN_SAMPLES,
+    "reproductions": REPRODUCTIONS,
+}
 """Every table, with the columns of its files."""
 
 PUBLISHED: dict[str, pa.Schema] = {

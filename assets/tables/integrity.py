@@ -81,7 +81,10 @@ def leftovers(warehouse: Warehouse) -> list[Path]:
     oldest = time.time() - _STALE_AFTER_S
     runs = [
         folder
-        for folder in warehouse.root.glob("staging/*")
+        for folder in (
+            *warehouse.root.glob("staging/*"),
+            *warehouse.root.glob("as-of/.*.building*"),
+        )
         if folder.name != "duckdb" and folder not in folders and _newest_change(folder) < oldest
     ]
     return sorted([*folders, *files, *runs])
@@ -159,6 +162,19 @@ def _examine_publications(
         found.count("publications")
         found.findings += _examine_publication(warehouse, publication_id, found, read_bytes)
     found.findings += _missing_publications(warehouse, {*folders, *compacted})
+    found.findings += _strays(warehouse, folders)
+
+
+def _strays(warehouse: Warehouse, folders: list[str]) -> Iterator[Finding]:
+    known = {warehouse.folder_of(publication_id) for publication_id in folders}
+    for path in sorted(warehouse.publications_folder.iterdir()):
+        if path not in known:
+            yield Finding(
+                Fault.UNLISTED_FILE,
+                Level.WARNING,
+                str(path),
+                "is no publication, so no reader sees it; nothing of ours writes it",
+            )
 
 
 def _examine_publication(

@@ -1,8 +1,11 @@
 """What the warehouse already knows of a dataset, as normalization needs it."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from importlib import resources
+from operator import itemgetter
 
 import duckdb
 
@@ -16,7 +19,34 @@ from assets.traces.snapshot import DatasetSnapshot, load_snapshot
 
 def known_for(warehouse: Warehouse, snapshot: DatasetSnapshot) -> Known:
     """What was published of the snapshot's dataset, as reading this snapshot needs it."""
-    return known_of(warehouse, snapshot.dataset, _time_of(warehouse, snapshot))
+    known = known_of(warehouse, snapshot.dataset, _time_of(warehouse, snapshot))
+    return replace(known, previous=_previous(warehouse, snapshot))
+
+
+def _previous(warehouse: Warehouse, snapshot: DatasetSnapshot) -> DatasetSnapshot | None:
+    """The revision before this one: by commit time, else the one that was listed last."""
+    others = [other for other in _others(warehouse, snapshot) if other.authors == snapshot.authors]
+    if snapshot.revision_at is None:
+        return max(others, key=partial(_listed_at, warehouse), default=None)
+    dated = [(time, other) for other in others if (time := other.revision_at) is not None]
+    earlier = [item for item in dated if item[0] < snapshot.revision_at]
+    return max(earlier, key=itemgetter(0))[1] if earlier else None
+
+
+def _listed_at(warehouse: Warehouse, snapshot: DatasetSnapshot) -> int:
+    return warehouse.snapshot_file(snapshot.snapshot_id).stat().st_mtime_ns
+
+
+def _others(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
+    """Published snapshots of the same dataset at other revisions."""
+    published = {record.snapshot_id for record in warehouse.publications()}
+    return [
+        other
+        for path in sorted(warehouse.snapshots.glob("*.json"))
+        if (other := load_snapshot(path)).dataset == snapshot.dataset
+        and other.revision != snapshot.revision
+        and (warehouse.until is None or other.snapshot_id in published)
+    ]
 
 
 def later_snapshots(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
@@ -24,16 +54,10 @@ def later_snapshots(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[Dat
     at = _time_of(warehouse, snapshot)
     if at is None:
         return []
-    published = {record.snapshot_id for record in warehouse.publications()}
-    others = [
-        other
-        for path in sorted(warehouse.snapshots.glob("*.json"))
-        if (other := load_snapshot(path)).dataset == snapshot.dataset
-        and other.revision != snapshot.revision
-        and (warehouse.until is None or other.snapshot_id in published)
-    ]
     return [
-        other for other in others if (time := _time_of(warehouse, other)) is not None and time > at
+        other
+        for other in _others(warehouse, snapshot)
+        if (time := _time_of(warehouse, other)) is not None and time > at
     ]
 
 

@@ -20,7 +20,8 @@ def reading(warehouse: Warehouse) -> Iterator[None]:
         for folder in _folders(warehouse):
             descriptor = os.open(_record(folder), os.O_RDONLY)
             leases.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            # Waits at most for the moment in which `in_use` looks.
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
 
 

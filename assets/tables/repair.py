@@ -5,7 +5,6 @@ store, against what was published before them. What comes out is only taken when
 rows as the record says: a repair never invents. What cannot be repaired is said.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from assets.manifests.normalize import normalize, normalize_again
 from assets.tables.compaction import write_generation
@@ -33,8 +33,10 @@ from assets.tables.known import known_for, later_snapshots
 from assets.tables.publication import write_tables
 from assets.tables.time_travel import WarehouseAsOf
 from assets.tables.warehouse import (
+    GENERATION_RECORD,
     GENESIS,
     PUBLICATION_RECORD,
+    Generation,
     Publication,
     PublishedTable,
     Warehouse,
@@ -279,8 +281,17 @@ def _remake_generation(warehouse: Warehouse, number: int) -> str:
 
 
 def _wanted(folder: Path) -> set[str] | None:
+    """The publications that a generation holds: by its record, else by its rows."""
     try:
-        record = json.loads((folder / "generation.json").read_bytes())
-        return {item["publication_id"] for item in record["publications"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        record = Generation.model_validate_json((folder / GENERATION_RECORD).read_bytes())
+        return {item.publication_id for item in record.publications}
+    except (OSError, ValidationError):
+        pass  # the rows say it too, where they can be read
+    found: set[str] = set()
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            column = pq.read_table(path, columns=["publication_id"])["publication_id"]
+        except (OSError, ValueError):
+            return None
+        found |= set(column.unique().to_pylist())
+    return found or None

@@ -134,6 +134,26 @@ class Warehouse:
         if not self.exists:
             with self.locked():
                 self.prepare_genesis()
+        elif STAGED.keys() - self.record_of(GENESIS).tables.keys():
+            with self.locked():
+                self._complete_genesis()
+
+    def _complete_genesis(self) -> None:
+        """Add an empty file for every table that is younger than this warehouse."""
+        folder = self.folder_of(GENESIS)
+        record = self.record_of(GENESIS)
+        tables = dict(record.tables)
+        for name in STAGED.keys() - tables.keys():
+            path = folder / f"{name}-00000.parquet"
+            pq.write_table(STAGED[name].empty_table(), path)
+            flush_to_disk(path)
+            tables[name] = PublishedTable(files=(published_file(path),))
+        completed = record.model_copy(update={"tables": tables})
+        temporary = folder / f".{PUBLICATION_RECORD}.tmp"
+        temporary.write_text(completed.model_dump_json(indent=2) + "\n")
+        flush_to_disk(temporary)
+        temporary.replace(folder / PUBLICATION_RECORD)
+        flush_to_disk(folder)
 
     def prepare_genesis(self) -> None:
         """Make the empty first publication where there is none; the writer's lock is held."""

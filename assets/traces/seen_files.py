@@ -53,9 +53,17 @@ class SeenFiles:
             return None
         return SeenFile(digest, blob_id, file.stat().st_size)
 
-    def note(self, file: Path, before: os.stat_result, digest: str, blob_id: str) -> None:
+    def note(
+        self,
+        file: Path,
+        before: os.stat_result,
+        digest: str,
+        blob_id: str,
+        now_ns: int | None = None,
+    ) -> None:
         """Remember the content that was read from a file; `before` is its state before that."""
-        settled = time.time_ns() - max(before.st_mtime_ns, before.st_ctime_ns) > _RACY_NS
+        now_ns = time.time_ns() if now_ns is None else now_ns
+        settled = now_ns - max(before.st_mtime_ns, before.st_ctime_ns) > _RACY_NS
         if settled and _state(file.stat()) == _state(before):
             self._entries[str(file.resolve())] = [*_state(before), digest, blob_id]
             self._changed = True

@@ -35,6 +35,8 @@ def errors_as_lines() -> Iterator[None]:
         no(error.message, error.candidates)
     except (WarehouseError, QueryError) as error:
         fail(error.message)
+    except OSError as error:
+        fail(f"{error.filename or 'the disk'}: {error.strerror or error}")
     except duckdb.OutOfMemoryException as error:
         fail(f"too large for the memory that is allowed: {str(error).splitlines()[0]}")
 

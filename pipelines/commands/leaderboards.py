@@ -14,8 +14,8 @@ _ROWS = 8
 def print_leaderboards(settings: Settings) -> None:
     """The first rows of the leaderboards of authors and operations."""
     with open_database(settings.warehouse) as database:
-        stdout.print(_authors(database))
-        stdout.print(_operations(database))
+        stdout.print(_authors(database), "")
+        stdout.print(_operations(database), "")
 
 
 def _authors(database: duckdb.DuckDBPyConnection) -> Table:
@@ -70,7 +70,7 @@ def _operations(database: duckdb.DuckDBPyConnection) -> Table:
         select operation, gpu_product, comparison_groups, implementations_passed,
             implementations_tried, most_wins_author, most_wins
         from leaderboard_operations
-        order by runs desc, operation, gpu_product
+        order by runs_eligible desc, operation, gpu_product
         limit $rows
         """,
         {"rows": _ROWS},

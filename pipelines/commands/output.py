@@ -46,9 +46,10 @@ def show(text: str = "", style: str | None = None) -> None:
     stdout.print(Text(text, style=style or ""), soft_wrap=True)
 
 
-def print_json(value: object) -> None:
+def print_json(value: object, indent: int | None = None) -> None:
     """One JSON value, alone on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    sys.stdout.write(f"{text}\n")
 
 
 def table(columns: Sequence[tuple[str, str]], title: str | None = None) -> Table:

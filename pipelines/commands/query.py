@@ -1,6 +1,5 @@
 """`kernelindex query`: any question in SQL, read only."""
 
-import io
 import json as json_text
 import os
 import sys
@@ -8,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from assets.answers.errors import QueryError
-from assets.answers.values import Rows, json_value, run_query
+from assets.answers.values import Rows, json_value, run_query, write_parquet
 from pipelines.commands.index import AsOf, Json, open_index
 from pipelines.commands.output import add_row, fail, say, stdout, table
 
@@ -51,11 +50,15 @@ def query(
     if not text.strip():
         fail("the statement is empty")
     with open_index(as_of) as connection:
-        rows = run_query(connection, text)
         if output is None:
-            _write(rows, chosen, sys.stdout)
-        else:
-            say(f"{_write_file(rows, chosen, output):,} rows written to {output}")
+            _write(run_query(connection, text), chosen, sys.stdout)
+            return
+        with _appearing(output) as temporary:
+            if chosen is Format.PARQUET:
+                written = write_parquet(connection, text, temporary)
+            else:
+                written = _write_text(run_query(connection, text), chosen, temporary)
+        say(f"{written:,} rows written to {output}")
 
 
 def _by_ending(output: Path | None) -> Format:
@@ -63,14 +66,13 @@ def _by_ending(output: Path | None) -> Format:
     return Format(ending) if ending in ("csv", "json", "parquet") else Format.TABLE
 
 
-def _write(rows: Rows, chosen: Format, stream: io.TextIOBase | object) -> int:
+def _write(rows: Rows, chosen: Format, stream: TextIO) -> int:
     if chosen is Format.TABLE:
         return _print_table(rows)
-    assert isinstance(stream, io.TextIOBase)
     return rows.write_csv(stream) if chosen is Format.CSV else _write_json(rows, stream)
 
 
-def _write_json(rows: Rows, stream: io.TextIOBase) -> int:
+def _write_json(rows: Rows, stream: TextIO) -> int:
     """One array, an object a line, written as rows come."""
     written = 0
     stream.write("[")
@@ -82,14 +84,10 @@ def _write_json(rows: Rows, stream: io.TextIOBase) -> int:
     return written
 
 
-def _write_file(rows: Rows, chosen: Format, output: Path) -> int:
-    with _appearing(output) as temporary:
-        if chosen is Format.PARQUET:
-            return rows.write_parquet(temporary)
-        with temporary.open("w", encoding="utf-8", newline="") as stream:
-            if chosen is Format.TABLE:
-                return rows.write_csv(stream)
-            return _write(rows, chosen, stream)
+def _write_text(rows: Rows, chosen: Format, path: Path) -> int:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        # A table is for the terminal; in a file it is CSV.
+        return _write_json(rows, stream) if chosen is Format.JSON else rows.write_csv(stream)
 
 
 @contextmanager

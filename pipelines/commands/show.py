@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from assets.answers.citations import citation
 from assets.answers.comparison import Comparison, GroupComparison, compare
-from assets.answers.dossiers import Dossier, citation, dossier
+from assets.answers.dossiers import dossier
 from assets.answers.errors import NoAnswerError
 from assets.answers.lookup import Kind, find, short
 from assets.answers.resolution import Resolution, Result, parse_axes, resolve
+from assets.answers.sections import Dossier
 from assets.answers.stored import artifact, shown_manifest
 from assets.answers.units import latency_text, ratio_text
 from pipelines.commands.index import (
@@ -56,7 +58,7 @@ def show_one(
             print_json(parts) if json else show(parts["text"])
             return
         if manifest:
-            print_json(shown_manifest(open_warehouse(), found))
+            print_json(shown_manifest(open_warehouse(), found), indent=2)
             return
         result = dossier(connection, found)
     if json:

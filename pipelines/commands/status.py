@@ -1,11 +1,13 @@
 """`kernelindex status` and `revisions`: what the index holds, and what brought it."""
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from assets.answers.units import size_text, time_text
 from assets.answers.values import json_value
+from assets.tables.revision_files import FileChanges, file_changes
 from assets.tables.warehouse import GENESIS, Publication, Warehouse
 from pipelines.commands.index import Json, errors_as_lines, open_index, open_warehouse
 from pipelines.commands.output import add_row, print_json, show, stdout, table
@@ -107,9 +109,11 @@ def _print_status(report: dict[str, Any], newest: Publication | None) -> None:
 def revisions(json: Json = False) -> None:
     """List every publication: of what, when, and what it brought."""
     with errors_as_lines():
-        records = _records(open_warehouse())
+        warehouse = open_warehouse()
+        records = _records(warehouse)
+        changes = file_changes(warehouse)
     if json:
-        print_json([_brought(record) for record in records])
+        print_json([_brought(record, changes.get(record.snapshot_id)) for record in records])
         return
     made = table(
         [
@@ -120,14 +124,14 @@ def revisions(json: Json = False) -> None:
             ("revision", "left"),
             ("runs", "right"),
             ("impl.", "right"),
-            ("ops", "right"),
             ("quar.", "right"),
+            ("files", "left"),
         ]
     )
     for record in records:
         counts = [
             record.tables[name].rows if name in record.tables else 0
-            for name in ("runs", "implementations", "operations", "quarantine")
+            for name in ("runs", "implementations", "quarantine")
         ]
         add_row(
             made,
@@ -137,18 +141,20 @@ def revisions(json: Json = False) -> None:
             record.dataset or "",
             (record.revision or "")[:8],
             *counts,
+            str(changes.get(record.snapshot_id, "")),
         )
     stdout.print(made)
     show("`--as-of #` answers as the index stood then; --json gives the full identifiers")
 
 
-def _brought(record: Publication) -> dict[str, object]:
+def _brought(record: Publication, files: FileChanges | None) -> dict[str, object]:
     return {
         "publication": record.publication_id,
         "published_at": json_value(record.published_at),
         "kind": record.kind,
         "dataset": record.dataset,
         "revision": record.revision,
+        "files": asdict(files) if files else None,
         "rows": {name: file.rows for name, file in sorted(record.tables.items())},
     }
 

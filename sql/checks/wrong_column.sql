@@ -37,9 +37,11 @@ with compared as (
         'runs.primary_value',
         run_digest,
         primary_value::varchar,
-        canonical_json -> '$.spec.timing.latencyNs' ->> primary_statistic
+        case
+            when primary_statistic is not null
+                then canonical_json -> '$.spec.timing.latencyNs' ->> primary_statistic
+        end
     from published_runs
-    where primary_statistic is not null
     union all
     select
         'workloads.operation_digest',

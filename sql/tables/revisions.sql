@@ -7,6 +7,11 @@
 -- column location: where it was read
 -- column url: page of the dataset
 -- column files: number of files
+-- column previous_revision: revision that this one is compared with, null for the first
+-- column files_added: files that the previous revision does not have
+-- column files_changed: files with other content than in the previous revision
+-- column files_renamed: files of the previous revision under another path
+-- column files_removed: files that only the previous revision has
 -- column dataset: dataset that the row came from, e.g. flashinfer-ai/flashinfer-trace
 -- column revision: dataset revision (40 hex) at which the row was first published
 -- column path: file inside the dataset; empty for what comes from no file
@@ -22,6 +27,11 @@ select
     location,
     url,
     files,
+    previous_revision,
+    files_added,
+    files_changed,
+    files_renamed,
+    files_removed,
     dataset,
     revision,
     path,

@@ -74,6 +74,8 @@
 -- column caveats: what to know before the number is used, sorted by code
 -- column corrections: retractions, supersessions and attestations of the run, then of its
 --     implementation, each oldest first; attestations never change the evidence level
+-- column reproductions: controlled reruns of this run, and of a controlled run the verdict on the
+--     run that it reproduces; oldest first
 -- column source: where the run was reported
 -- column external_id: identifier at the source
 -- column dataset: dataset that the run came from
@@ -136,6 +138,37 @@ corrections_by_target as (
         ) as corrections
     from corrections
     group by target_kind, target_digest
+),
+
+-- Each verdict stands with the run that was made and with the one that it is about.
+sides as (
+    select
+        *,
+        unnest([run_digest, reproduces_digest]) as side_digest
+    from reproductions
+),
+
+run_reproductions as (
+    select
+        side_digest,
+        list(
+            {
+                'run_digest': run_digest,
+                'reproduces_digest': reproduces_digest,
+                'verdict': verdict,
+                'ratio': ratio,
+                'ratio_low': ratio_low,
+                'ratio_high': ratio_high,
+                'controlled_ns': controlled_ns,
+                'controlled_gpu': controlled_gpu,
+                'reason_codes': reason_codes,
+                'unverified_because': unverified_because
+            }
+            order by published_at, run_digest
+        ) as reproductions
+    from sides
+    where side_digest is not null
+    group by side_digest
 )
 
 select
@@ -215,6 +248,7 @@ select
         coalesce(run_corrections.corrections, []),
         coalesce(implementation_corrections.corrections, [])
     ) as corrections,
+    coalesce(run_reproductions.reproductions, []) as reproductions,
     runs.source,
     runs.external_id,
     runs.dataset,
@@ -241,6 +275,7 @@ left join manifests as workload_manifests on workload_manifests.digest = runs.wo
 left join manifests as protocol_manifests on protocol_manifests.digest = runs.protocol_digest
 left join run_measurements on run_measurements.run_digest = runs.run_digest
 left join run_caveats on run_caveats.run_digest = runs.run_digest
+left join run_reproductions on run_reproductions.side_digest = runs.run_digest
 left join corrections_by_target as run_corrections
     on
         run_corrections.target_kind = 'run'

@@ -55,3 +55,10 @@ class Deployment:
 @pytest.fixture
 def deployment(tmp_path: Path) -> Deployment:
     return Deployment(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Deployment, dict]:
+    """A deployment that has the sample, and the report of that ingestion; look, do not touch."""
+    made = Deployment(tmp_path_factory.mktemp("deployment"))
+    return made, made.ingest("--dataset", "sample")

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Bench
 
 from assets.reruns.bundles import (
     BundleError,
@@ -21,6 +20,7 @@ from assets.reruns.bundles import (
     read_bundle,
     read_result,
 )
+from tests.reruns.conftest import Bench
 
 ItemWith = Callable[..., BundleItem]
 

@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Bench, Run
 
 from assets.reruns.bundles import BundleError, BundleItem, read_result
+from tests.reruns.conftest import Bench, Run
 from tests.reruns.dishonest.cases import Case, load_cases
 
 CASES = load_cases("cpu")

@@ -55,7 +55,7 @@ def test_there_is_nothing_to_compact_twice(warehouse: Warehouse) -> None:
 def test_the_next_publication_follows_a_generation(warehouse: Warehouse) -> None:
     compact(warehouse)
     remove_replaced(warehouse, NOW)
-    assert ingest_into(warehouse.root) is None
+    assert ingest_into(warehouse.root, build=False) is None
     assert examine_files(warehouse).findings == []
     assert len(warehouse.publications()) == 4
 
@@ -115,6 +115,16 @@ def test_a_damaged_generation_is_made_again_while_its_publications_are_there(
     assert repair_files(warehouse, found).impossible == []
     assert examine_files(warehouse).findings == []
     assert runs(warehouse) == before
+
+
+def test_a_generation_that_lost_its_record_is_made_again(warehouse: Warehouse) -> None:
+    before, records = runs(warehouse), warehouse.publications()
+    compact(warehouse)
+    (warehouse.folder_of_generation(1) / "generation.json").write_text("{")
+    found = examine_files(warehouse).findings
+    assert {finding.fault for finding in found} == {Fault.NO_RECORD}
+    assert repair_files(warehouse, found).impossible == []
+    assert (runs(warehouse), warehouse.publications()) == (before, records)
 
 
 def test_a_damaged_generation_without_them_is_said_and_left(warehouse: Warehouse) -> None:

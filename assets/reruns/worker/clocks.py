@@ -36,8 +36,11 @@ class Device(Protocol):
     def flush(self) -> None:
         """Overwrite a buffer larger than the last-level cache."""
 
-    def runway(self) -> None:
-        """Keep the device busy for a moment, so that launch overhead is hidden behind it."""
+    def runway(self, longer_us: int = 0) -> None:
+        """Keep the device busy for a moment, so that launch overhead is hidden behind it.
+
+        The moment is the protocol's, or `longer_us` where that is longer.
+        """
 
     def begin(self) -> None:
         """Start the clock."""
@@ -71,7 +74,7 @@ class CpuDevice:
     def flush(self) -> None:
         self._zero(self._buffer)
 
-    def runway(self) -> None:
+    def runway(self, longer_us: int = 0) -> None:
         return None
 
     def begin(self) -> None:
@@ -116,7 +119,8 @@ class CudaDevice:
         self._sleep = getattr(torch._C, "_cuda_sleep", None) or getattr(torch.cuda, "_sleep", None)
         # clock_rate is in kHz where torch reports it; 1.7 GHz is near enough for a spin.
         kilohertz = int(getattr(properties, "clock_rate", 0) or 1_700_000)
-        self._runway_cycles = runway_us * kilohertz // 1000
+        self._cycles_per_us = kilohertz / 1000
+        self._runway_us = runway_us
         self._start, self._stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         functions = _event_functions()
         self._record, self._elapsed, self._wait_event = functions
@@ -132,9 +136,10 @@ class CudaDevice:
     def flush(self) -> None:
         self._zero(self._buffer)
 
-    def runway(self) -> None:
-        if self._sleep is not None and self._runway_cycles:
-            self._sleep(self._runway_cycles)
+    def runway(self, longer_us: int = 0) -> None:
+        cycles = int(max(self._runway_us, longer_us) * self._cycles_per_us)
+        if self._sleep is not None and cycles:
+            self._sleep(cycles)
 
     def begin(self) -> None:
         self._began = self._clock()

@@ -18,8 +18,14 @@ from .documents import Problem
 from .inputs import InputBuffers
 from .loading import last_lines
 
-#: How long unsynchronized work may still come in before the final outputs are looked at.
+#: How long unsynchronized work may still come in before the final outputs are looked at; the
+#: second time is for outputs that still hold poison then (a thread's first launch is slow).
 GRACE_S = 0.05
+LONG_GRACE_S = 1.0
+#: A probe's runway: long enough that every launch of the call is queued before the device gets
+#: to it, however slow the host is. Bounds in microseconds, and how many times the last call's.
+PROBE_RUNWAY_US = (10_000, 200_000)
+PROBE_RUNWAY_FACTOR = 3
 
 _sleep = time.sleep
 _perf_counter = time.perf_counter
@@ -57,6 +63,7 @@ class Runner:
         self._held: list[Any] = []
         self._snapshot: list[Any] = []
         self._generator = random.Random(0)
+        self._host_us = 0
         self._allocate_targets()
 
     def set_entry_point(self, function: Callable[..., Any]) -> None:
@@ -75,23 +82,27 @@ class Runner:
     def call(self, seed: int, mode: str, poisoned: bool, late: bool = True) -> dict[str, Any]:
         """One call on this seed's contents.
 
-        `mode` is device (launches hidden behind a runway) or wall (idle device before the
-        call). Without `late` the contents are those of before the last block was written.
+        `mode` is device (launches hidden behind a runway), wall (idle device before the call) or
+        probe: as device, but with a runway that outlasts the launching, so that only what waits
+        in stream order is ready in time. Without `late` the contents are those of before the
+        last block was written.
         Returns times in ns; raises `CallFailed`.
         """
         self._prepare(seed, poisoned)
         if mode == "wall":
             self.device.synchronize()
         else:
-            self.device.runway()
+            self.device.runway(self._probe_runway_us() if mode == "probe" else 0)
         if late:
             self.buffers.fill_late(seed)
         if mode == "wall":
             self.device.synchronize()
         positional, named = self._arguments()
+        began = _perf_counter()
         self.device.begin()
         returned = self._invoke(positional, named)
         self.device.end()
+        self._host_us = int((_perf_counter() - began) * 1e6)
         stream_left = self.device.restore_stream()
         self._take(returned)
         self._snapshot = outputs.snapshot(self._held)
@@ -107,6 +118,9 @@ class Runner:
         """Write out the last call's outputs: as they were in stream order, and as they are now."""
         _sleep(GRACE_S)
         self.device.synchronize()
+        if any(map(outputs.poisoned, self._held)):
+            _sleep(LONG_GRACE_S)
+            self.device.synchronize()
         snapshot = outputs.write(self._snapshot, folder, f"{name}-snapshot")
         final = snapshot
         if not outputs.same(self._snapshot, self._held):
@@ -152,6 +166,10 @@ class Runner:
         if poisoned:
             outputs.poison_free_memory(self.problem.outputs, self.device.device)
         self.device.flush()
+
+    def _probe_runway_us(self) -> int:
+        shortest, longest = PROBE_RUNWAY_US
+        return min(longest, max(shortest, PROBE_RUNWAY_FACTOR * self._host_us))
 
     def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
         values = [*self.buffers.arguments(), *self._targets]

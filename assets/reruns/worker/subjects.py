@@ -117,8 +117,10 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Plan:
-    """How often a subject is called, and which of its device calls are kept and judged."""
+    """How often a subject is called, which of its device calls are kept and judged, and in which
+    rounds an untimed probe stands among them."""
 
     samples: int
     wall_samples: int
     kept: frozenset[int]
+    probed: frozenset[int]

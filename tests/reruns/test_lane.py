@@ -1,0 +1,128 @@
+"""From a request through a real worker to the tables; and the shipped session of the sample."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.leaderboards.build import build_database
+from assets.reruns.errors import ResultRefusedError
+from assets.reruns.lane import jobs, publish_job, reconcile
+from assets.reruns.results import import_result
+from assets.reruns.sample_results import _FOLDER, import_sample_results
+from assets.tables.row_checks import examine_rows
+from assets.tables.warehouse import Warehouse
+from pipelines.definitions import build_definitions
+from pipelines.jobs import CONTROLLED_RERUN
+from pipelines.settings import Settings
+from tests.reruns.index import a_run, copy_of, rows
+
+
+@pytest.fixture(scope="module")
+def measured(
+    sample_index: Warehouse, torch_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Warehouse, dg.ExecuteInProcessResult]:
+    """One run of the sample measured on the CPU by the job itself."""
+    folder = tmp_path_factory.mktemp("lane")
+    own = copy_of(sample_index, folder / "warehouse")
+    digest = a_run(own, "rmsnorm_h128_torch_rms_norm")
+    definitions = build_definitions(Settings(own.root, folder / "home", "sample"))
+    config = {
+        "reason": "a test",
+        "selection": {"runs": {"runs": [digest]}},
+        "gpu": "cpu",
+        "samples": 20,
+        "deadline_s": 120.0,
+        "runner": "tests",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELINDEX_TORCH_PYTHON", torch_python)
+        result = definitions.resolve_job_def(CONTROLLED_RERUN).execute_in_process(
+            run_config={"ops": {"rerun_requests": {"config": config}}},
+            instance=dg.DagsterInstance.ephemeral(),
+        )
+    return own, result
+
+
+def test_the_job_publishes_the_run_its_samples_and_its_verdict(
+    measured: tuple[Warehouse, dg.ExecuteInProcessResult],
+) -> None:
+    own, result = measured
+    assert result.success
+    [(run, reported, verdict, status)] = rows(
+        own,
+        "select run_digest, reproduces_digest, verdict, controlled_status from reproductions",
+    )
+    assert reported == a_run(own, "rmsnorm_h128_torch_rms_norm")
+    assert (verdict, status) == ("other_hardware", "passed")
+    assert rows(
+        own,
+        "select series, count(*) from rerun_samples where series in ('device', 'wall') "
+        "group by all order by all",
+    ) == [("device", 20), ("wall", 50)]
+    assert rows(own, f"select rank from controlled_rankings where run_digest = '{run}'") == [(1,)]
+    assert not examine_rows(own).findings
+
+
+def test_a_cpu_run_is_never_verified(
+    measured: tuple[Warehouse, dg.ExecuteInProcessResult],
+) -> None:
+    own, _ = measured
+    assert rows(own, "select evidence_level from runs where not source_native") == [
+        ("reproducible",)
+    ]
+    [(because,)] = rows(own, "select unverified_because from reproductions")
+    assert "NOT_ON_A_GPU" in because  # type: ignore[operator]
+    assert rows(own, "select count(*) from verified_records") == [(0,)]
+
+
+def test_a_result_is_published_once(
+    measured: tuple[Warehouse, dg.ExecuteInProcessResult],
+) -> None:
+    own, _ = measured
+    [line] = jobs(own)
+    assert line.imported
+    assert publish_job(own, line.job_id).publication is None
+    (own.root / "reruns" / "jobs" / line.job_id / "imported.json").unlink()
+    _, published = reconcile(own)
+    assert published == {line.job_id: "published 1 runs (known)"}
+
+
+def test_a_result_with_changed_samples_is_refused(
+    measured: tuple[Warehouse, dg.ExecuteInProcessResult], tmp_path: Path
+) -> None:
+    own, _ = measured
+    [line] = jobs(own)
+    job = tmp_path / "job"
+    shutil.copytree(own.root / "reruns" / "jobs" / line.job_id, job)
+    samples = job / "result" / "samples.jsonl"
+    samples.write_text(samples.read_text().replace('"device_ns": ', '"device_ns": 1'))
+    with pytest.raises(ResultRefusedError, match=r"samples\.jsonl"):
+        import_result(own, job / "bundle", job / "result")
+
+
+def test_the_shipped_session_is_verified_and_imported_once(
+    sample_index: Warehouse, tmp_path: Path
+) -> None:
+    own = copy_of(sample_index, tmp_path / "warehouse")
+    [first] = import_sample_results(own)
+    [second] = import_sample_results(own)
+    assert first.publication is not None
+    assert second.publication is None
+    verified = [run for run in first.runs if run.evidence_level == "verified"]
+    assert len(verified) == sum(run.status == "passed" for run in first.runs) > 30
+    assert rows(own, "select count(*) > 0 from verified_records") == [(True,)]
+
+
+def test_a_result_of_runs_that_are_not_published_is_refused(tmp_path: Path) -> None:
+    empty = Warehouse(tmp_path / "empty")
+    empty.prepare()
+    build_database(empty)
+    with tarfile.open(next(_FOLDER.glob("*.tar.xz"))) as stream:
+        stream.extractall(tmp_path / "shipped", filter="data")
+    with pytest.raises(ResultRefusedError, match="not published here"):
+        import_result(empty, tmp_path / "shipped" / "bundle", tmp_path / "shipped" / "result")
+    assert json.loads((tmp_path / "shipped" / "result" / "result.json").read_text())["items"]

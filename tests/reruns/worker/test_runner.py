@@ -1,0 +1,62 @@
+"""A probe queues the whole call behind a busy device, and poison is waited for."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = """
+import json, time, torch
+from assets.reruns.worker import outputs, runner
+from assets.reruns.worker.clocks import CpuDevice
+from assets.reruns.worker.documents import problem_of
+
+class Watched(CpuDevice):
+    def __init__(self):
+        super().__init__()
+        self.runways = []
+    def runway(self, longer_us=0):
+        self.runways.append(longer_us)
+
+definition = {
+    "name": "double", "op_type": "other", "axes": {"n": {"type": "var"}},
+    "inputs": {"x": {"shape": ["n"], "dtype": "float32"}},
+    "outputs": {"y": {"shape": ["n"], "dtype": "float32"}}, "reference": "",
+}
+workload = {"uuid": "w", "axes": {"n": 8}, "inputs": {"x": {"type": "random"}}}
+device = Watched()
+subject = runner.Runner(problem_of(definition, workload, {}), device)
+
+def slow(x):
+    time.sleep(0.02)
+    return x * 2
+
+subject.set_entry_point(slow)
+for mode in ("wall", "device", "probe"):
+    subject.call(1, mode, poisoned=False)
+subject.set_entry_point(lambda x: x * 2)
+subject.call(1, "wall", poisoned=False)
+subject.call(1, "probe", poisoned=False)
+nan = float("nan")
+print(json.dumps({
+    "runways": device.runways,
+    "poisoned": [outputs.poisoned(t) for t in (
+        torch.tensor([1.0, nan]), torch.tensor([1.0]), torch.tensor([1]), torch.tensor([]),
+        torch.tensor([1.0, nan]).to(torch.bfloat16),
+    )],
+}))
+"""
+
+
+def test_a_probe_hides_launching_however_slow_the_host_is(torch_python: str) -> None:
+    finished = subprocess.run(
+        [torch_python, "-c", SCRIPT], capture_output=True, text=True, check=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    answer = json.loads(finished.stdout)
+    timed, after_slow, after_fast = answer["runways"]
+    assert timed == 0, "timed calls keep the protocol's own runway"
+    assert 60_000 <= after_slow <= 200_000
+    assert after_fast == 10_000
+    assert answer["poisoned"] == [True, False, False, False, True]
