@@ -40,6 +40,7 @@ with repeats as (
 taken as (
     select
         *,
+        count(*) over (partition by strict_group) as group_size,
         row_number() over by_median as position,
         coalesce(minimum_ns <= lag(maximum_ns) over by_median, false) as overlaps_previous
     from repeats
@@ -50,16 +51,24 @@ taken as (
         )
 ),
 
+-- Where no range overlaps the one before it nothing ties, and the position is the rank.
+groups_with_overlaps as (
+    select distinct strict_group
+    from taken
+    where overlaps_previous
+),
+
 -- One that does not overlap the one before it begins a rank, whatever came earlier.
 stretches as (
     select
-        *,
-        sum((not overlaps_previous)::integer) over (
-            partition by strict_group
-            order by position
+        taken.*,
+        sum((not taken.overlaps_previous)::integer) over (
+            partition by taken.strict_group
+            order by taken.position
             rows unbounded preceding
         ) as stretch
     from taken
+    semi join groups_with_overlaps using (strict_group)
 ),
 
 -- By median, a member never lies wholly above the next: it overlaps when the next one's minimum is
@@ -88,7 +97,6 @@ walks as (
         ) as final_state
     from stretches
     group by strict_group, stretch
-    having count(*) > 2
 ),
 
 walked_starts as (
@@ -100,19 +108,27 @@ walked_starts as (
 
 ranked as (
     select
-        taken.*,
-        sum(
-            (not taken.overlaps_previous or walked_starts.position is not null)::integer
-        ) over (
-            partition by taken.strict_group
-            order by taken.position
+        stretches.* exclude (stretch),
+        sum((walked_starts.position is not null)::integer) over (
+            partition by stretches.strict_group
+            order by stretches.position
             rows unbounded preceding
-        )::bigint as rank
-    from taken
+        )::bigint as rank,
+        walked_starts.position is null as tied_with_previous
+    from stretches
     left join walked_starts
         on
-            walked_starts.strict_group = taken.strict_group
-            and walked_starts.position = taken.position
+            walked_starts.strict_group = stretches.strict_group
+            and walked_starts.position = stretches.position
+
+    union all
+
+    select
+        taken.*,
+        taken.position as rank,
+        false as tied_with_previous
+    from taken
+    anti join groups_with_overlaps using (strict_group)
 )
 
 select
@@ -127,9 +143,8 @@ select
     excluded,
     first_observed_at,
     rank,
-    count(*) over (partition by strict_group) as group_size,
+    group_size,
     position as display_order,
-    coalesce(rank = lag(rank) over (partition by strict_group order by position), false)
-        as tied_with_previous,
+    tied_with_previous,
     'ranking-v2' as policy_version
 from ranked
