@@ -79,7 +79,7 @@ def pull_archive(
     paths = _wanted(members, prefix, problems, with_tensors=with_tensors)
     intake = Intake(location, sorted(paths), authors, store, problems, progress)
     identity = FLASHINFER_TRACE
-    taken = set(intake.paths)
+    wanted, taken = set(paths), set(intake.paths)
     with _readable(file), store.batch():
         for member, stream in archive.contents():
             path = member.path.removeprefix(prefix)
@@ -87,6 +87,8 @@ def pull_archive(
                 identity = _identity(stream, file)
             elif path in taken and member.problem is None:
                 _take(stream, member, path, intake, store)
+            elif revision is None and path in wanted and member.problem is None:
+                intake.count_in(path, stream.read(member.size_bytes))
     return intake.snapshot(identity, revision, None)
 
 

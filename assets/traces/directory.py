@@ -67,6 +67,9 @@ def pull_directory(
         revision = cache.revision
     if revision is None and head is not None and at_head:
         revision = head.commit
+    if revision is None:
+        for path in sorted(set(paths) - set(intake.paths)):
+            _count_in(root / path, path, intake)
     identity = _identity(root) if cache is None else cache.identity
     return intake.snapshot(
         identity,
@@ -88,6 +91,13 @@ def _take(file: Path, path: str, intake: Intake, seen: SeenFiles) -> None:
             taken = intake.take(path, file.read_bytes())
         if taken is not None:
             seen.note(file, before, taken.digest, taken.blob_id)
+    except OSError as error:
+        raise DatasetError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def _count_in(file: Path, path: str, intake: Intake) -> None:
+    try:
+        intake.count_in(path, file.read_bytes())
     except OSError as error:
         raise DatasetError(f"{file}: cannot be read ({error.strerror})") from error
 

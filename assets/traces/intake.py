@@ -81,6 +81,14 @@ class Intake:
         self._files_known += 1
         self._add(DatasetFile(path=path, digest=digest, blob_id=blob_id, size_bytes=size_bytes))
 
+    def count_in(self, path: str, data: bytes) -> None:
+        """Let one document that was not asked for count in the tree hash.
+
+        A revision is of the whole dataset, whichever authors are read of it.
+        """
+        if not path.endswith(TENSOR_SUFFIX):
+            self._blob_ids[path] = git_objects.blob_id(data)
+
     def take(self, path: str, data: bytes) -> DatasetFile | None:
         """Store one document; an LFS pointer becomes a problem instead, and None comes back."""
         blob = git_objects.blob_id(data)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import struct
 import sys
 from collections import Counter
@@ -9,6 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from assets.traces.pull import pull
+from assets.traces.raw_store import RawStore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SAMPLE = REPOSITORY / "assets" / "traces" / "sample"
@@ -159,3 +163,15 @@ def make_sample() -> ModuleType:
     sys.modules["make_sample"] = module
     spec.loader.exec_module(module)
     return module
+
+
+def test_a_revision_is_of_the_whole_dataset_whichever_authors_are_read(tmp_path: Path) -> None:
+    store = RawStore(tmp_path / "store")
+    archive = tmp_path / "sample.zip"
+    shutil.make_archive(str(archive.with_suffix("")), "zip", SAMPLE)
+    revisions = {
+        pull(location, revision=None, authors=authors, store=store).revision
+        for location in ("sample", str(archive))
+        for authors in (None, ["baseline"], ["kernelindex-torch", "kernelindex-triton"])
+    }
+    assert len(revisions) == 1
