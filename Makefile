@@ -10,7 +10,7 @@ run: $(READY)  ## ingest the bundled sample, build the leaderboards, print them
 	@$(BIN)/kernelindex ingest --dataset sample
 
 test: $(READY)  ## every test that needs nothing but Python
-	@$(BIN)/python -m pytest -m "not integration"
+	@$(BIN)/python -m pytest -m "not integration" -n auto --dist loadfile
 
 dev: $(READY)  ## open the Dagster UI
 	@$(BIN)/kernelindex dev

@@ -55,6 +55,8 @@ def _reproductions(row: Row) -> Section:
         ratio = f", {ratio_text(item['ratio'])} the reported time" if item["ratio"] else ""
         label = "reproduces" if made else "measured again by"
         section.add(label, f"{short(other)}: {item['verdict']}{ratio} ({item['controlled_gpu']})")
+    if not row["reproductions"]:
+        section.add("none", "not measured again")
     return section
 
 
