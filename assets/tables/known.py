@@ -12,7 +12,7 @@ import duckdb
 from assets.manifests.normalize import FileState, Known, newest_trace_time
 from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.trace_files import References
-from assets.tables.database import create_published_view
+from assets.tables.database import create_published_view, published_rows
 from assets.tables.warehouse import Warehouse
 from assets.traces.snapshot import DatasetSnapshot, load_snapshot
 
@@ -135,7 +135,7 @@ def _query(name: str) -> str:
 def has_other_revision(warehouse: Warehouse, dataset: str, revision: str) -> bool:
     """Whether another revision of the dataset was ingested."""
     with warehouse.connect() as connection:
-        revisions = connection.read_parquet(warehouse.files("revisions"))
+        revisions = published_rows(connection, warehouse, "revisions")
         found = revisions.filter(
             (duckdb.ColumnExpression("dataset") == duckdb.ConstantExpression(dataset))
             & (duckdb.ColumnExpression("revision") != duckdb.ConstantExpression(revision))
