@@ -35,6 +35,7 @@ $(READY): pyproject.toml constraints.txt
 		{ echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input \
+		--constraint constraints.txt --editable '.[dev]' >$(VENV)/install.log 2>&1 || \
+		{ cat $(VENV)/install.log >&2; exit 1; }
 	@touch $@

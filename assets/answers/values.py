@@ -134,7 +134,7 @@ def _single(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement
 
 def _one_line(error: duckdb.Error) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
-    useful = [line for line in lines if line and not line.startswith("LINE ") and line != "^"]
+    useful = [line for line in lines if line.strip("^") and not line.startswith("LINE ")]
     return " ".join(useful)
 
 

@@ -169,6 +169,7 @@ def read_sql_file(path: str, folder: str, text: str) -> SqlFile:
     )
     _check_header(file, rest)
     _check_outer_columns(file)
+    _check_repeatable(file)
     return file
 
 
@@ -245,6 +246,59 @@ def _check_outer_columns(file: SqlFile) -> None:
         if not projection.alias_or_name:
             text = projection.sql(DIALECT)
             raise SqlContractError(file.path, file.line_of("select"), f"no name for: {text}")
+
+
+_ORDER_DEPENDENT = (
+    exp.Avg,
+    exp.Stddev,
+    exp.StddevPop,
+    exp.StddevSamp,
+    exp.Variance,
+    exp.VariancePop,
+    exp.ArrayAgg,
+    exp.GroupConcat,
+    exp.AnyValue,
+    exp.First,
+    exp.Last,
+)
+_ORDER_DEPENDENT_NAMES = frozenset({"favg", "fsum", "geomean", "kahan_sum", "product", "sem"})
+_INTEGERS = exp.DataType.INTEGER_TYPES
+
+
+def _check_repeatable(file: SqlFile) -> None:
+    """Refuse aggregates whose result depends on the order in which threads meet the rows.
+
+    Addition of floating-point numbers is not associative: without an `order by`, two builds from
+    the same files differ in the last bits, and a comparison of them tells nothing.
+    """
+    for aggregate in file.query.find_all(exp.Func):
+        if _depends_on_order(aggregate):
+            text = aggregate.sql(DIALECT)
+            raise SqlContractError(
+                file.path,
+                file.line_of(text.partition("(")[0]),
+                f"the result of {text} depends on the order of its rows; write `order by` in it"
+                " (or cast a sum of integers to bigint)",
+            )
+
+
+def _depends_on_order(aggregate: exp.Func) -> bool:
+    anonymous = isinstance(aggregate, exp.Anonymous)
+    argument = aggregate.expressions[0] if anonymous and aggregate.expressions else aggregate.this
+    window = aggregate.parent
+    if isinstance(argument, exp.Order):
+        return False
+    if isinstance(window, exp.Window) and (window.args.get("order") or window.alias):
+        return False
+    if anonymous:
+        return aggregate.name.lower() in _ORDER_DEPENDENT_NAMES
+    if isinstance(aggregate, exp.Sum):
+        return not (_is_integer(argument) or _is_integer(aggregate.parent))
+    return isinstance(aggregate, _ORDER_DEPENDENT)
+
+
+def _is_integer(expression: exp.Expr | None) -> bool:
+    return isinstance(expression, exp.Cast) and expression.to.this in _INTEGERS
 
 
 def _single_query(path: str, text: str) -> exp.Query:

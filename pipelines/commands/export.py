@@ -12,6 +12,7 @@ from pipelines.commands.output import (
     add_row,
     fail,
     print_json,
+    program,
     show,
     stdout,
     table,
@@ -41,7 +42,7 @@ def export(
         add_row(made, name, f"{rows:,}")
     stdout.print(made)
     show(f"written to {output}")
-    show(f"kernelindex verify-catalog {output}  recomputes every digest in it")
+    show(f"{program()} verify-catalog {output}  recomputes every digest in it")
 
 
 def verify(

@@ -11,7 +11,7 @@ from assets.tables.ingestion import IngestionReport
 from assets.tables.reader import open_database
 from assets.tables.warehouse import Warehouse
 from pipelines.commands.leaderboards import print_leaderboards
-from pipelines.commands.output import add_row, fail, show, stderr, stdout, table
+from pipelines.commands.output import add_row, fail, program, show, stderr, stdout, table
 from pipelines.commands.replay import replay_all
 from pipelines.settings import SAMPLE, Settings
 
@@ -116,7 +116,7 @@ def _print_report(report: IngestionReport) -> None:
         for reason, count in sorted(report.reasons.items(), key=lambda item: (-item[1], item[0])):
             show(f"  {count:>6,}  {reason}")
         worst = max(report.reasons, key=lambda reason: report.reasons[reason])
-        show(f"  kernelindex quarantine --explain {worst}")
+        show(f"  {program()} quarantine --explain {worst}")
     show()
 
 
@@ -132,7 +132,7 @@ def _print_next_steps(settings: Settings) -> None:
             "select run_digest from records order by since desc, run_digest limit 1"
         ).fetchall()
     if operations:
-        show(f"  kernelindex top {operations[0][0]}")
+        show(f"  {program()} top {operations[0][0]}")
     if records:
-        show(f"  kernelindex show {short(records[0][0])}")
-    show('  kernelindex query "from leaderboard_solutions select solution, wins"')
+        show(f"  {program()} show {short(records[0][0])}")
+    show(f'  {program()} query "from leaderboard_solutions select solution, wins"')

@@ -11,7 +11,7 @@ from assets.tables.errors import WarehouseError
 from assets.tables.findings import Examination, Fault, Finding, Level
 from assets.tables.warehouse import Warehouse
 from pipelines.commands.index import Json, errors_as_lines, open_warehouse
-from pipelines.commands.output import ANSWER_IS_NO, print_json, say, show
+from pipelines.commands.output import ANSWER_IS_NO, print_json, program, say, show
 
 _OLDEST_PYTHON = (3, 11)
 
@@ -133,7 +133,7 @@ def _print(found: Examination, done: list[str], impossible: list[str], repair: b
     if found.errors:
         show(f"\n{len(found.errors)} error{'s' * (len(found.errors) != 1)}", "bold red")
         if not repair:
-            show("kernelindex doctor --repair  puts right what can be put right")
+            show(f"{program()} doctor --repair  puts right what can be put right")
     else:
         warnings = len(found.findings)
         show("everything is as it should be" if not warnings else f"no errors, {warnings} to note")

@@ -1,8 +1,10 @@
 """How commands speak: tables and messages for people, JSON alone on stdout for programs."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import typer
@@ -16,6 +18,16 @@ stderr = Console(stderr=True, highlight=False)
 
 ANSWER_IS_NO = 1
 WRONG_INPUT = 2
+PROGRAM = "kernelindex"
+
+
+def program() -> str:
+    """What to type to run this program again: its name, or its path where no name leads to it."""
+    invoked = Path(sys.argv[0])
+    on_path = shutil.which(PROGRAM)
+    if invoked.name != PROGRAM or (on_path and Path(on_path).samefile(invoked)):
+        return PROGRAM
+    return sys.argv[0]
 
 
 def fail(message: str, code: int = WRONG_INPUT) -> NoReturn:

@@ -8,7 +8,7 @@ import typer
 from assets.answers.values import json_value
 from assets.manifests.quarantine import Reason
 from pipelines.commands.index import AsOf, Json, open_index
-from pipelines.commands.output import add_row, fail, no, print_json, show, stdout, table
+from pipelines.commands.output import add_row, fail, no, print_json, program, show, stdout, table
 
 _SHOWN_ITEMS = 20
 
@@ -92,8 +92,8 @@ def _by_reason(json: bool, as_of: str | None) -> None:
     for code, severity, items, files, first_seen, _ in rows:
         add_row(made, code, severity, items, files, f"{first_seen:%Y-%m-%d}" if first_seen else "")
     stdout.print(made)
-    show(f"kernelindex quarantine --reason {rows[0][0]}   lists the items")
-    show(f"kernelindex quarantine --explain {rows[0][0]}  says what to do")
+    show(f"{program()} quarantine --reason {rows[0][0]}   lists the items")
+    show(f"{program()} quarantine --explain {rows[0][0]}  says what to do")
 
 
 def _items(reason: Reason, limit: int, json: bool, as_of: str | None) -> None:

@@ -33,7 +33,17 @@ from assets.reruns.requests import RerunRequest
 from assets.reruns.results import Imported, ImportedRun
 from assets.reruns.worker.build import build_worker
 from pipelines.commands.index import Json, errors_as_lines, open_warehouse
-from pipelines.commands.output import add_row, fail, no, print_json, say, show, stdout, table
+from pipelines.commands.output import (
+    add_row,
+    fail,
+    no,
+    print_json,
+    program,
+    say,
+    show,
+    stdout,
+    table,
+)
 
 rerun = typer.Typer(
     help="Measure published runs again on a GPU, under the controlled protocol.",
@@ -95,7 +105,7 @@ def bundle(
     show(f"On the machine with the GPU, in {out.name}:")
     show(f"  python3 {worker.name} run bundle --out result")
     show("Back here:")
-    show(f"  kernelindex rerun import {out}")
+    show(f"  {program()} rerun import {out}")
 
 
 @rerun.command("import")

@@ -28,6 +28,7 @@ from pipelines.commands.output import (
     add_row,
     fail,
     print_json,
+    program,
     say,
     show,
     stdout,
@@ -80,8 +81,8 @@ def _print_dossier(result: Dossier) -> None:
             lines = textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False)
             for number, line in enumerate(lines or [value]):
                 show(f"  {label if number == 0 else '':<{_LABEL_WIDTH}}{line}")
-    show(f"\nmanifest: kernelindex show {short(result.found.digest)} --manifest")
-    show(f"cite:     kernelindex show {short(result.found.digest)} --cite")
+    show(f"\nmanifest: {program()} show {short(result.found.digest)} --manifest")
+    show(f"cite:     {program()} show {short(result.found.digest)} --cite")
 
 
 def compare_two(

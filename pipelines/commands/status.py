@@ -10,7 +10,7 @@ from assets.answers.values import json_value
 from assets.tables.revision_files import FileChanges, file_changes
 from assets.tables.warehouse import GENESIS, Publication, Warehouse
 from pipelines.commands.index import Json, errors_as_lines, open_index, open_warehouse
-from pipelines.commands.output import add_row, print_json, show, stdout, table
+from pipelines.commands.output import add_row, print_json, program, show, stdout, table
 
 _COUNTED = (
     "runs",
@@ -83,7 +83,7 @@ def _print_status(report: dict[str, Any], newest: Publication | None) -> None:
     )
     show(f"devices: {', '.join(report['devices']) or 'none'}")
     if rows["quarantine"]:
-        show(f"{rows['quarantine']:,} items in quarantine: kernelindex quarantine")
+        show(f"{rows['quarantine']:,} items in quarantine: {program()} quarantine")
     else:
         show("nothing in quarantine")
     if rows["corrections"]:
@@ -98,7 +98,7 @@ def _print_status(report: dict[str, Any], newest: Publication | None) -> None:
             f"({time_text(newest.published_at)})"
         )
     if not report["database_is_current"]:
-        show("the database is older than the newest publication: kernelindex doctor --repair")
+        show(f"the database is older than the newest publication: {program()} doctor --repair")
     show(
         f"data: {report['warehouse']} ({size_text(report['publications_size_bytes'])} of Parquet, "
         f"{size_text(report['database_size_bytes'])} of database, "

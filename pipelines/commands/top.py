@@ -8,7 +8,7 @@ from assets.answers.lookup import find_operation, short
 from assets.answers.standings import Group, Standing, standing
 from assets.answers.units import count_text, latency_text, ratio_text
 from pipelines.commands.index import AsOf, Json, complete_gpu, complete_operation, open_index
-from pipelines.commands.output import add_row, print_json, show, stdout, table
+from pipelines.commands.output import add_row, print_json, program, show, stdout, table
 
 _SHOWN_GROUPS = 12
 
@@ -61,7 +61,7 @@ def _print(result: Standing, limit: int) -> None:
     codes = sorted({code for group in shown for entry in group.ranking for code in entry.caveats})
     if codes:
         show(f"\ncaveats: {', '.join(codes)}")
-        show('  kernelindex query "select code, explanation from caveat_codes"')
+        show(f'  {program()} query "select code, explanation from caveat_codes"')
 
 
 def _print_group(group: Group, limit: int, prefix: str) -> None:

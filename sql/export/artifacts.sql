@@ -1,7 +1,7 @@
 -- artifacts: one row per kept source or log, without its content; reference sources are none of
 -- the public index's
 select
-    md5(artifacts.artifact_digest)::uuid::varchar as "id",
+    substr(artifacts.artifact_digest, 8, 32)::uuid::varchar as "id",
     artifacts.artifact_digest as "contentDigest",
     artifacts.kind as "kind",
     artifacts.media_type as "mediaType",

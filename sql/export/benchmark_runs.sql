@@ -4,7 +4,7 @@ with withdrawn as (
     select
         target_digest,
         min(effective_at) as retracted_at,
-        arg_min(reason, effective_at) as retraction_reason
+        arg_min(reason, effective_at order by correction_id) as retraction_reason
     from corrections
     where action = 'retract' and target_kind = 'run'
     group by target_digest
@@ -20,10 +20,10 @@ superseded as (
 )
 
 select
-    md5(runs.run_digest)::uuid::varchar as "id",
+    substr(runs.run_digest, 8, 32)::uuid::varchar as "id",
     runs.run_digest as "runDigest",
-    md5(runs.implementation_digest)::uuid::varchar as "implementationId",
-    md5(runs.workload_digest)::uuid::varchar as "workloadId",
+    substr(runs.implementation_digest, 8, 32)::uuid::varchar as "implementationId",
+    substr(runs.workload_digest, 8, 32)::uuid::varchar as "workloadId",
     md5('source ' || runs.source)::uuid::varchar as "sourceId",
     runs.status as "status",
     strftime(runs.observed_at, '%Y-%m-%dT%H:%M:%S.%gZ') as "observedAt",
@@ -59,7 +59,7 @@ select
     protocol_manifests.metadata_json as "manifest.protocol.metadata",
     environment_manifests.canonical_json as "manifest.environment",
     environment_manifests.metadata_json as "manifest.environment.metadata",
-    md5(superseded.target_digest)::uuid::varchar as "supersedesId",
+    substr(superseded.target_digest, 8, 32)::uuid::varchar as "supersedesId",
     strftime(withdrawn.retracted_at, '%Y-%m-%dT%H:%M:%S.%gZ') as "retractedAt",
     withdrawn.retraction_reason as "retractionReason"
 from runs

@@ -1,7 +1,7 @@
 -- measurements: one row per named value of a run
 select
     md5(concat_ws(' ', run_digest, metric, statistic))::uuid::varchar as "id",
-    md5(run_digest)::uuid::varchar as "runId",
+    substr(run_digest, 8, 32)::uuid::varchar as "runId",
     metric as "metric",
     statistic as "statistic",
     unit as "unit",

@@ -1,6 +1,6 @@
 -- operation_aliases: one row per operation and name of it
 select
-    md5(operation_digest)::uuid::varchar as "operationId",
+    substr(operation_digest, 8, 32)::uuid::varchar as "operationId",
     unnest(list_sort(list_distinct(list_concat(aliases, definition_names)))) as "alias"
 from operations
 order by "alias", "operationId"

@@ -1,6 +1,6 @@
 -- operations: one row per OperationSpec
 select
-    md5(operations.operation_digest)::uuid::varchar as "id",
+    substr(operations.operation_digest, 8, 32)::uuid::varchar as "id",
     operations.slug as "slug",
     operations.family as "family",
     operations.name as "name",

@@ -1,7 +1,7 @@
 -- workloads: one row per WorkloadCase
 select
-    md5(workloads.workload_digest)::uuid::varchar as "id",
-    md5(workloads.operation_digest)::uuid::varchar as "operationId",
+    substr(workloads.workload_digest, 8, 32)::uuid::varchar as "id",
+    substr(workloads.operation_digest, 8, 32)::uuid::varchar as "operationId",
     workloads.workload_digest as "workloadDigest",
     'kernelindex.dev/v1alpha1' as "schemaVersion",
     manifests.canonical_json as "manifest",

@@ -18,10 +18,10 @@ with by_operation as (
         gpu_product,
         author,
         operation_digest,
-        avg(speedup) as mean_ratio,
+        avg(speedup order by speedup) as mean_ratio,
         count(*) filter (where speedup > 1) as wins,
         count(speedup) as groups_compared,
-        sum(runs_attempted + runs_skipped - runs_passed) > 0 as has_failure
+        bool_or(runs_attempted + runs_skipped > runs_passed) as has_failure
     from author_results
     where baseline_ns is not null
     group by gpu_product, author, operation_digest
@@ -32,7 +32,9 @@ select
     author,
     count(*) as definitions_attempted,
     count(*) filter (where has_failure) as definitions_failed,
-    avg(case when has_failure then 0 else coalesce(mean_ratio, 0) end) as score,
+    avg(
+        case when has_failure then 0 else coalesce(mean_ratio, 0) end order by operation_digest
+    ) as score,
     sum(wins)::bigint as wins,
     sum(groups_compared)::bigint as groups_compared,
     'flashinfer-bench-author-score' as formula_version

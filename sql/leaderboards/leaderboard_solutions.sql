@@ -45,11 +45,10 @@ placed as (
         ranked_implementations.implementation_digest,
         strict_groups.gpu_product,
         ranked_implementations.rank,
-        ranked_implementations.median_ns,
-        min(ranked_implementations.median_ns) over (
+        ranked_implementations.median_ns / min(ranked_implementations.median_ns) over (
             partition by ranked_implementations.strict_group
-        ) as best_median_ns,
-        baselines.baseline_ns
+        ) as slowdown,
+        baselines.baseline_ns / ranked_implementations.median_ns as speedup
     from ranked_implementations
     inner join strict_groups using (strict_group)
     left join baselines using (strict_group)
@@ -61,9 +60,9 @@ summed as (
         gpu_product,
         count(*) as groups_passed,
         count(*) filter (where rank = 1) as wins,
-        count(baseline_ns) as groups_with_baseline,
-        exp(avg(ln(baseline_ns / median_ns))) as speedup_over_baseline,
-        exp(avg(ln(median_ns / best_median_ns))) as slowdown_to_best
+        count(speedup) as groups_with_baseline,
+        exp(avg(ln(speedup) order by speedup)) as speedup_over_baseline,
+        exp(avg(ln(slowdown) order by slowdown)) as slowdown_to_best
     from placed
     group by implementation_digest, gpu_product
 )

@@ -60,8 +60,9 @@ differences as (
     select
         one.run_digest,
         other.run_digest as other_digest,
-        avg(own.median_ns - theirs.median_ns) as mean_ns,
-        stddev_samp(own.median_ns - theirs.median_ns) / sqrt(count(*)) * coalesce(
+        avg(own.median_ns - theirs.median_ns order by own.round) as mean_ns,
+        stddev_samp(own.median_ns - theirs.median_ns order by own.round)
+        / sqrt(count(*)) * coalesce(
             [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262][
                 (count(*) - 1)::integer
             ],

@@ -20,7 +20,9 @@ described as (
         revision,
         min(revision_at) as revision_at,
         bool_or(authors is null or len(authors) = 0) as covers_all_authors,
-        list_distinct(flatten(list(authors) filter (where authors is not null))) as authors
+        list_sort(
+            list_distinct(flatten(list(authors order by authors) filter (where authors is not null)))
+        ) as authors
     from published_revisions
     group by dataset, revision
 )
@@ -33,7 +35,7 @@ select
         partition by read.dataset order by described.revision_at nulls last, read.revision
     ) as position,
     coalesce(described.covers_all_authors, true) as covers_all_authors,
-    list_sort(described.authors) as authors
+    described.authors
 from read
 left join described
     on described.dataset = read.dataset and described.revision = read.revision

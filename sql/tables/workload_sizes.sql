@@ -20,11 +20,11 @@ with bytes_by_dtype as (
 cases as (
     select
         workload_digest,
-        any_value(operation_digest) as operation_digest,
-        any_value(axes_json)::json::map(varchar, bigint) as axes,
+        min(operation_digest) as operation_digest,
+        min(axes_json)::json::map(varchar, bigint) as axes,
         map_values(
             from_json(
-                any_value(canonical_json) -> '$.spec.tensors',
+                min(canonical_json) -> '$.spec.tensors',
                 '"MAP(VARCHAR, STRUCT(dtype VARCHAR, shape BIGINT[]))"'
             )
         ) as inputs
@@ -35,10 +35,10 @@ cases as (
 operations_read as (
     select
         operation_digest,
-        any_value(family) as family,
-        any_value(constant_axes_json)::json::map(varchar, bigint) as axes,
+        min(family) as family,
+        min(constant_axes_json)::json::map(varchar, bigint) as axes,
         from_json(
-            any_value(canonical_json) -> '$.spec.outputs',
+            min(canonical_json) -> '$.spec.outputs',
             '[{"tensor": {"dtype": "VARCHAR", "shape": ["VARCHAR"]}}]'
         ) as outputs
     from published_operations

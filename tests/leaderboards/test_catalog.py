@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from assets.leaderboards.catalog import ColumnSource, read_catalog, sql_catalog
-from assets.leaderboards.sql_file import SqlContractError
+from assets.leaderboards.sql_file import SqlContractError, read_sql_file
 
 GOOD = """-- kept: one row per run that is kept
 -- key: run_digest
@@ -106,6 +106,45 @@ def test_a_header_or_select_that_lies_fails_with_file_and_line(root, change, wit
     found = error_of(root)
     assert found.startswith(f"sql/tables/kept.sql:{line}: ")
     assert message in found
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "avg(primary_value)",
+        "exp(avg(ln(primary_value)))",
+        "sum(primary_value)",
+        "stddev_samp(primary_value)",
+        "geomean(primary_value)",
+        "list(primary_value)",
+        "string_agg(primary_value, ', ')",
+        "any_value(primary_value)",
+        "avg(primary_value) over (partition by run_digest)",
+    ],
+)
+def test_an_aggregate_that_depends_on_the_order_of_rows_is_refused(root, aggregate):
+    write(root, "tables/kept.sql", GOOD.replace("primary_value", aggregate))
+    found = error_of(root)
+    assert found.startswith("sql/tables/kept.sql:8: the result of ")
+    assert "depends on the order of its rows" in found
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "avg(primary_value order by primary_value)",
+        "geomean(primary_value order by primary_value)",
+        "list(distinct primary_value order by primary_value)",
+        "sum(line)::bigint",
+        "sum((primary_value > 1)::integer) over (order by run_digest)",
+        "avg(primary_value) over (order by run_digest)",
+        "median(primary_value)",
+        "min(primary_value)",
+    ],
+)
+def test_an_aggregate_that_does_not_is_taken(aggregate):
+    text = GOOD.replace("primary_value", aggregate)
+    assert read_sql_file("sql/tables/kept.sql", "tables", text).name == "kept"
 
 
 def test_a_statement_that_is_no_select_is_refused(root):

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assets.reruns.launchers.drive import WorkerEvent
 from assets.reruns.launchers.job import RerunJob
 from assets.reruns.launchers.job_directory import JobDirectory
+from assets.reruns.launchers.launcher import Launcher
 from assets.reruns.launchers.settings import StopPolicy
 from assets.reruns.launchers.supervisor import processes
 
@@ -45,6 +47,18 @@ def job(
         bundle_dir=bundle(folder, **wishes),
         deadline_s=deadline_s,
     )
+
+
+def directory_of(launcher: Launcher, one: RerunJob) -> JobDirectory:
+    return JobDirectory(launcher.jobs_root / one.job_id)
+
+
+def never() -> bool:
+    return False
+
+
+def ignore(event: WorkerEvent) -> None:
+    del event
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:

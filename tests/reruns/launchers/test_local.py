@@ -17,7 +17,6 @@ from assets.reruns.launchers.job import FailureReason, JobState, RerunJob
 from assets.reruns.launchers.job_directory import (
     BundleError,
     DuplicateJobError,
-    JobDirectory,
     JobInUseError,
 )
 from assets.reruns.launchers.launcher import NoResultError
@@ -28,7 +27,10 @@ from tests.reruns.launchers.builders import (
     QUICK_STOP,
     Ledger,
     bundle,
+    directory_of,
+    ignore,
     job,
+    never,
     processes_of,
     result_of,
     wait_until,
@@ -38,18 +40,6 @@ from tests.reruns.launchers.builders import (
 @pytest.fixture
 def launcher(local_settings: LocalSettings, tmp_path: Path) -> LocalLauncher:
     return LocalLauncher(local_settings, tmp_path / "jobs")
-
-
-def directory_of(launcher: LocalLauncher, one: RerunJob) -> JobDirectory:
-    return JobDirectory(launcher.jobs_root / one.job_id)
-
-
-def never() -> bool:
-    return False
-
-
-def ignore(event: WorkerEvent) -> None:
-    del event
 
 
 def test_a_job_runs_and_its_result_is_collected(launcher: LocalLauncher, tmp_path: Path) -> None:

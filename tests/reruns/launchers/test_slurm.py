@@ -12,7 +12,7 @@ import pytest
 
 from assets.reruns.launchers.drive import WorkerEvent, follow, run_job
 from assets.reruns.launchers.job import FailureReason, JobState, RerunJob, SlurmHandle
-from assets.reruns.launchers.job_directory import DuplicateJobError, JobDirectory
+from assets.reruns.launchers.job_directory import DuplicateJobError
 from assets.reruns.launchers.launcher import LauncherUnreachableError
 from assets.reruns.launchers.settings import LauncherNotConfiguredError, SlurmSettings
 from assets.reruns.launchers.slurm import SlurmLauncher
@@ -20,7 +20,10 @@ from assets.reruns.launchers.supervisor import processes
 from tests.reruns.launchers.builders import (
     QUICK_STOP,
     Ledger,
+    directory_of,
+    ignore,
     job,
+    never,
     result_of,
     wait_until,
 )
@@ -41,10 +44,6 @@ def failing_node(slurm_cluster: SlurmCluster) -> Iterator[SlurmCluster]:
     slurm_cluster.heal()
 
 
-def directory_of(launcher: SlurmLauncher, one: RerunJob) -> JobDirectory:
-    return JobDirectory(launcher.jobs_root / one.job_id)
-
-
 def handle_of(launcher: SlurmLauncher, one: RerunJob) -> SlurmHandle:
     handle = directory_of(launcher, one).read().handle
     assert isinstance(handle, SlurmHandle)
@@ -53,14 +52,6 @@ def handle_of(launcher: SlurmLauncher, one: RerunJob) -> SlurmHandle:
 
 def is_measuring(launcher: SlurmLauncher, one: RerunJob) -> Callable[[], bool]:
     return lambda: b"item_started" in launcher.logs(handle_of(launcher, one), 0)
-
-
-def never() -> bool:
-    return False
-
-
-def ignore(event: WorkerEvent) -> None:
-    del event
 
 
 def test_a_job_is_queued_runs_on_one_gpu_and_is_collected(

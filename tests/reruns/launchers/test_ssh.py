@@ -22,7 +22,9 @@ from assets.reruns.launchers.supervisor import processes
 from tests.reruns.launchers.builders import (
     QUICK_STOP,
     Ledger,
+    ignore,
     job,
+    never,
     result_of,
     wait_until,
 )
@@ -40,14 +42,6 @@ def launcher(ssh_settings: SshSettings, tmp_path: Path) -> Iterator[SshLauncher]
 
 def remote_run(launcher: SshLauncher, one: RerunJob) -> Path:
     return Path(launcher.settings.remote_root) / one.job_id
-
-
-def never() -> bool:
-    return False
-
-
-def ignore(event: WorkerEvent) -> None:
-    del event
 
 
 def test_a_job_runs_there_and_its_result_and_log_come_here(

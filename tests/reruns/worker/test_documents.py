@@ -97,11 +97,8 @@ def test_a_workloads_own_tolerance_comes_first() -> None:
 
 
 @pytest.fixture
-def corpus() -> Path:
-    path = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "flashinfer-trace"
-    if not path.is_dir():
-        pytest.skip("the corpus beside the repository is not there")
-    return path
+def dataset(corpus: Path) -> Path:
+    return corpus / "flashinfer-trace"
 
 
 def documents(folder: Path) -> Iterator[dict[str, object]]:
@@ -109,10 +106,10 @@ def documents(folder: Path) -> Iterator[dict[str, object]]:
         yield json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_every_real_solution_has_a_call_convention(corpus: Path) -> None:
-    definitions = {document["name"]: document for document in documents(corpus / "definitions")}
+def test_every_real_solution_has_a_call_convention(dataset: Path) -> None:
+    definitions = {document["name"]: document for document in documents(dataset / "definitions")}
     decided = []
-    for document in documents(corpus / "solutions"):
+    for document in documents(dataset / "solutions"):
         definition = definitions[document["definition"]]
         solution = solution_of(document)
         found = infer_convention(solution, list(definition["inputs"]), list(definition["outputs"]))  # type: ignore[call-overload]
@@ -121,10 +118,10 @@ def test_every_real_solution_has_a_call_convention(corpus: Path) -> None:
     assert "default" not in decided
 
 
-def test_every_real_workload_can_be_resolved(corpus: Path) -> None:
-    definitions = {document["name"]: document for document in documents(corpus / "definitions")}
+def test_every_real_workload_can_be_resolved(dataset: Path) -> None:
+    definitions = {document["name"]: document for document in documents(dataset / "definitions")}
     resolved = 0
-    for path in sorted((corpus / "workloads").rglob("*.jsonl")):
+    for path in sorted((dataset / "workloads").rglob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             tensors = {
