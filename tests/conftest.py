@@ -14,6 +14,17 @@ _REPOSITORY = Path(__file__).parent.parent
 GOLDEN_REVISION = "da915083d4c7c5e61aa3005e3d17ae488e0fc71c"
 
 
+# Fixtures that need what `.ci/run` installs: a test that asks for one is an integration test.
+_NEEDS_MORE = frozenset({"torch_python"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that uses one of these fixtures, so that none runs nowhere."""
+    for item in items:
+        if _NEEDS_MORE.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.integration)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of shared data: beside the repository, or where KERNELINDEX_SHARED says."""
