@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,16 @@ def golden(corpus: Path) -> Path:
 def flashinfer_trace(corpus: Path) -> Ingested:
     """The rows of the corpus' main dataset at the revision of the golden data."""
     return ingest(corpus / "flashinfer-trace", revision=GOLDEN_REVISION)
+
+
+@pytest.fixture(scope="session")
+def torch_python() -> str:
+    """An interpreter that has torch: KERNELINDEX_TORCH_PYTHON, else this one; else skip."""
+    python = os.environ.get("KERNELINDEX_TORCH_PYTHON", sys.executable)
+    found = subprocess.run([python, "-c", "import torch"], capture_output=True, check=False)
+    if found.returncode != 0:
+        pytest.skip(f"{python} has no torch; set KERNELINDEX_TORCH_PYTHON to one that has")
+    return python
 
 
 @pytest.fixture(scope="session")

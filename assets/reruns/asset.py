@@ -116,11 +116,7 @@ def rerun_requests(
         request = config.request()
         chosen_launcher(opened, request.launcher)
         prepared = prepare_bundle(opened, request, folder / "bundle")
-    except ValidationError as error:
-        raise dg.Failure(str(error), allow_retries=False) from error
-    except (RerunRefusedError, WarehouseError) as error:
-        raise dg.Failure(error.message, allow_retries=False) from error
-    except BundleError as error:
+    except (ValidationError, RerunRefusedError, WarehouseError, BundleError) as error:
         raise dg.Failure(str(error), allow_retries=False) from error
     asked = {"request": request.model_dump(mode="json"), "runner": config.runner}
     (folder / _REQUEST).write_text(json.dumps(asked, indent=1) + "\n")
@@ -172,9 +168,9 @@ def controlled_runs(
     try:
         bundle = read_bundle(folder / "bundle")
         outcome = measure(chosen_launcher(opened, request.launcher), bundle, request.gpu, tell)
-    except RerunRefusedError as error:
-        raise dg.Failure(error.message, allow_retries=False) from error
-    except (BundleError, LauncherError, JobInUseError, DuplicateJobError) as error:
+    except (
+        RerunRefusedError, BundleError, LauncherError, JobInUseError, DuplicateJobError,
+    ) as error:  # fmt: skip
         raise dg.Failure(str(error), allow_retries=False) from error
     if outcome.result is None:
         raise dg.Failure(
@@ -227,6 +223,11 @@ def rerun_publication(
         raise dg.Failure(str(error), allow_retries=False) from error
     except WarehouseError as error:
         raise dg.Failure(error.message, allow_retries=False) from error
+    if not imported.has_score:
+        raise dg.Failure(
+            f"nothing was scored: {imported.fault or '; '.join(imported.unscored)}",
+            allow_retries=False,
+        )
     publication = imported.publication
     said: dict[str, Any] = {
         "publication": publication.publication_id if publication else "nothing new",

@@ -74,7 +74,7 @@ def read_result(folder: Path, bundle: JobBundle) -> ResultBundle:
     try:
         result = ResultDocument.model_validate_json(manifest.read_bytes())
     except ValidationError as error:
-        raise BundleError(f"{manifest} is no {RESULT_SCHEMA}: {error}") from error
+        raise BundleError(f"{manifest} is no {RESULT_SCHEMA}: {_first(error)}") from error
     _check_answers(manifest, result, bundle)
     _check_result_files(folder, result)
     samples = tuple(_lines(folder / "samples.jsonl", Sample))
@@ -182,6 +182,13 @@ def _check_statistics(manifest: Path, outcome: ItemOutcome, samples: Sequence[Sa
             )
 
 
+def _first(error: ValidationError) -> str:
+    """The first of a document's faults in one line."""
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(map(str, fault["loc"]))
+    return f"{place}: {fault['msg']}" if place else fault["msg"]
+
+
 def _lines(path: Path, model: type[Sample]) -> list[Sample]:
     found = []
     with path.open(encoding="utf-8") as stream:
@@ -189,7 +196,7 @@ def _lines(path: Path, model: type[Sample]) -> list[Sample]:
             try:
                 found.append(model.model_validate_json(line))
             except ValidationError as error:
-                raise BundleError(f"{path}:{number}: {error}") from error
+                raise BundleError(f"{path}:{number}: {_first(error)}") from error
     return found
 
 

@@ -1,5 +1,6 @@
 """Why a rerun is refused: one code per cause, each with the sentence that tells what to do."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 
@@ -23,12 +24,17 @@ class Refusal(StrEnum):
 
 
 class RerunRefusedError(Exception):
-    """A request that is refused before anything is launched; the message says what to do."""
+    """A request that is refused before anything is launched; the message says what to do.
 
-    def __init__(self, refusal: Refusal, message: str) -> None:
-        super().__init__(message)
+    `candidates` are what was meant perhaps; as text both stand in one line.
+    """
+
+    def __init__(self, refusal: Refusal, message: str, candidates: Sequence[str] = ()) -> None:
+        listed = f" (perhaps: {'; '.join(candidates)})" if candidates else ""
+        super().__init__(message + listed)
         self.refusal = refusal
         self.message = message
+        self.candidates = tuple(candidates)
 
 
 class ResultRefusedError(Exception):

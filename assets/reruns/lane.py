@@ -9,11 +9,14 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from assets.answers.units import count_text
 from assets.leaderboards.build import build_database
+from assets.leaderboards.reproduction import examine_database
 from assets.reruns.errors import Refusal, RerunRefusedError, ResultRefusedError
 from assets.reruns.launchers.drive import JobOutcome, WorkerEvent, run_job
 from assets.reruns.launchers.job import JobRecord, JobState, RerunJob
@@ -117,21 +120,17 @@ def measure(
 
 
 def publish_result(
-    warehouse: Warehouse,
-    bundle_folder: Path,
-    result_folder: Path,
-    runner: str | None = None,
-    *,
-    rebuild: bool = True,
+    warehouse: Warehouse, bundle_folder: Path, result_folder: Path, runner: str | None = None
 ) -> Imported:
-    """Import a result bundle, and rebuild the database where that brought anything.
+    """Import a result bundle, and rebuild the database where it lacks what is published.
 
     Raises:
         ResultRefusedError: nothing was published.
         WarehouseError: the warehouse cannot be read or written.
     """
     imported = import_result(warehouse, bundle_folder, result_folder, runner)
-    if imported.publication is not None and rebuild:
+    # Not only where this import brought something: an earlier one may have died before the build.
+    if examine_database(warehouse, rebuild=False).findings:
         build_database(warehouse)
     return imported
 
@@ -166,23 +165,8 @@ class JobLine:
 
 
 def jobs(warehouse: Warehouse) -> list[JobLine]:
-    """Every job of this warehouse, oldest first."""
-    found: list[JobLine] = []
-    root = jobs_folder(warehouse)
-    for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        if not (folder / RECORD).is_file():
-            continue
-        record = JobDirectory(folder).read()
-        found.append(
-            JobLine(
-                job_id=record.job_id,
-                state=str(record.status.state),
-                detail=record.status.detail,
-                imported=(folder / _IMPORTED).is_file(),
-                prepared_at=record.prepared_at.isoformat(timespec="seconds"),
-            )
-        )
-    return sorted(found, key=lambda line: line.prepared_at)
+    """Every job of this warehouse, oldest first; those whose record is damaged come last."""
+    return [_line(path, record) for path, record in _records(warehouse)]
 
 
 def reconcile(warehouse: Warehouse) -> tuple[list[ReconcileFinding], dict[str, str]]:
@@ -190,20 +174,51 @@ def reconcile(warehouse: Warehouse) -> tuple[list[ReconcileFinding], dict[str, s
 
     Returns what was found, and by job what became of its result.
     """
-    root = jobs_folder(warehouse)
-    findings = reconcile_jobs(root) if root.is_dir() else []
+    findings = reconcile_jobs(jobs_folder(warehouse))
     published: dict[str, str] = {}
-    for line in jobs(warehouse):
-        folder = root / line.job_id
-        record: JobRecord = JobDirectory(folder).read()
-        finished = record.status.state is JobState.FINISHED and record.collected_at is not None
-        if line.imported or not finished:
+    for folder, record in _records(warehouse):
+        finished = record is not None and record.status.state is JobState.FINISHED
+        if record is None or not finished or record.collected_at is None:
+            continue
+        if (folder / _IMPORTED).is_file():
             continue
         try:
-            imported = publish_job(warehouse, line.job_id)
+            imported = publish_job(warehouse, record.job_id)
         except ResultRefusedError as error:
-            published[line.job_id] = f"refused: {error}"
+            published[record.job_id] = f"refused: {error}"
             continue
-        record_id = imported.publication.publication_id if imported.publication else "known"
-        published[line.job_id] = f"published {len(imported.runs)} runs ({record_id})"
+        published[record.job_id] = _said(imported)
     return findings, published
+
+
+def _said(imported: Imported) -> str:
+    if not imported.has_score:
+        return f"nothing was scored: {imported.fault or '; '.join(imported.unscored)}"
+    where = imported.publication.publication_id if imported.publication else "known"
+    return f"published {count_text(len(imported.runs), 'run')} ({where})"
+
+
+def _records(warehouse: Warehouse) -> list[tuple[Path, JobRecord | None]]:
+    root = jobs_folder(warehouse)
+    found: list[tuple[Path, JobRecord | None]] = []
+    for folder in sorted(root.iterdir()) if root.is_dir() else []:
+        if (folder / RECORD).is_file():
+            try:
+                found.append((folder, JobDirectory(folder).read()))
+            except ValidationError:
+                found.append((folder, None))
+    last = datetime.max.replace(tzinfo=UTC)
+    return sorted(found, key=lambda job: job[1].prepared_at if job[1] else last)
+
+
+def _line(folder: Path, record: JobRecord | None) -> JobLine:
+    imported = (folder / _IMPORTED).is_file()
+    if record is None:
+        return JobLine(folder.name, "damaged", f"{folder / RECORD} cannot be read", imported, "")
+    return JobLine(
+        job_id=record.job_id,
+        state=str(record.status.state),
+        detail=record.status.detail,
+        imported=imported,
+        prepared_at=record.prepared_at.isoformat(timespec="seconds"),
+    )

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +99,20 @@ class ImportedRun:
 class Imported:
     """What came of one result bundle; `publication` is None where everything was known.
 
-    `unscored` are items without a score (cancelled, infrastructure), with why.
+    `unscored` are items without a score (cancelled, infrastructure), with why; `fault` is what
+    broke the session, None where it came to its end.
     """
 
     publication: Publication | None
     runs: tuple[ImportedRun, ...]
     unscored: tuple[str, ...]
     clean: bool
+    fault: str | None
+
+    @property
+    def has_score(self) -> bool:
+        """Whether anything was measured that can be published, now or before."""
+        return bool(self.runs)
 
 
 @dataclass(frozen=True)
@@ -163,8 +170,14 @@ def import_result(
         )
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+    fault = result.result.error
     return Imported(
-        record, tuple(staged.imported), tuple(staged.unscored), result.result.calibration.clean
+        publication=record,
+        runs=tuple(staged.imported),
+        unscored=tuple(staged.unscored),
+        clean=result.result.calibration.clean,
+        # Of a traceback, the line that says what it was.
+        fault=fault.strip().splitlines()[-1] if fault and fault.strip() else None,
     )
 
 
@@ -192,12 +205,16 @@ class _Staged:
         self.unscored: list[str] = []
         self._on_gpu = self._document.device.get("kind") == "cuda"
         self._protocol = protocol_manifest(self._document.protocol, self._on_gpu)
-        self._environment = _environment(result)
         self._observed_at = self._document.finished_at
         self._samples_of: dict[str, list[Sample]] = {}
         for sample in result.samples:
             self._samples_of.setdefault(sample.item_id, []).append(sample)
         self._operation = lru_cache(maxsize=None)(self._read_operation)
+
+    @cached_property
+    def _environment(self) -> Environment:
+        # Only once something was scored: a session that broke early could not look at the machine.
+        return _environment(self._result)
 
     def add_all(self) -> None:
         """Rows of every item that has a score."""
@@ -243,7 +260,8 @@ class _Staged:
         manifest = self._manifest(outcome, reported, status, log_digest, raw_digest)
         passed = status == "passed" and outcome.statistics is not None
         unverified = self._unverified(outcome, status)
-        level = evidence_level(
+        # What was published stays as it was, whoever hands the same result in again.
+        level = self._published_level(manifest.digest) or evidence_level(
             source_available=reported.source_available,
             has_raw_evidence=log_digest is not None or raw_digest is not None,
             identity_complete=True,
@@ -308,6 +326,12 @@ class _Staged:
         ).fetchall()
         known = {str(runner) for (runner,) in rows}
         return len(known | {self._runner}) if self._runner else 0
+
+    def _published_level(self, run_digest: str) -> str | None:
+        rows = self._connection.execute(
+            "select evidence_level from runs where run_digest = $run", {"run": run_digest}
+        ).fetchall()
+        return str(rows[0][0]) if rows else None
 
     def _timed(self, outcome: ItemOutcome, status: str) -> Timed:
         statistics = outcome.statistics if status == "passed" else None

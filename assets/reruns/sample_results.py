@@ -15,7 +15,9 @@ from assets.reruns.results import Imported, import_result
 from assets.tables.warehouse import Warehouse
 
 SAMPLE_RUNNER = "kernelindex-sample"
-_FOLDER = Path(str(resources.files("assets.reruns").joinpath("sample")))
+ARCHIVES = tuple(
+    sorted(Path(str(resources.files("assets.reruns").joinpath("sample"))).glob("*.tar.xz"))
+)
 
 
 def import_sample_results(warehouse: Warehouse) -> list[Imported]:
@@ -25,7 +27,7 @@ def import_sample_results(warehouse: Warehouse) -> list[Imported]:
         ResultRefusedError: an archive is damaged, or the sample is not what was measured.
         WarehouseError: the warehouse cannot be read or written.
     """
-    found = [_import(warehouse, archive) for archive in sorted(_FOLDER.glob("*.tar.xz"))]
+    found = [_import(warehouse, archive) for archive in ARCHIVES]
     if any(imported.publication is not None for imported in found):
         build_database(warehouse)
     return found

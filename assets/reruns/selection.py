@@ -3,11 +3,16 @@
 Nothing is read but tables; the documents of the chosen runs are the business of `collection.py`.
 """
 
+import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import takewhile
 
 import duckdb
 
+from assets.answers.errors import NoAnswerError
+from assets.answers.lookup import find_operation, short
 from assets.reruns.errors import Refusal, RerunRefusedError
 from assets.reruns.requests import (
     GroupSelection,
@@ -22,6 +27,7 @@ RERUN_SOURCE = "kernelindex-controlled"
 
 _DIGITS = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})\Z")
 _SHOWN = 5
+_LEAST_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,11 @@ class ChosenRun:
     @property
     def label(self) -> str:
         """How messages name it."""
-        return f"{self.run_digest[7:19]} ({self.solution_name} on {self.definition_name})"
+        return self.label_of(12)
+
+    def label_of(self, digits: int) -> str:
+        """The same with so many digits of its digest."""
+        return f"{self.run_digest[7:][:digits]} ({self.solution_name} on {self.definition_name})"
 
 
 _COLUMNS = ", ".join(
@@ -100,12 +110,16 @@ def _run(connection: duckdb.DuckDBPyConnection, text: str) -> ChosenRun:
         {"low": low, "high": f"{low}~"},
     )
     if not found:
-        raise RerunRefusedError(Refusal.UNKNOWN_RUN, f"{text}: no published run has this digest")
+        raise RerunRefusedError(
+            Refusal.UNKNOWN_RUN,
+            f"{text}: no published run has this digest",
+            [run.label for run in _like(connection, digits[1])],
+        )
     if len(found) > 1:
-        shown = ", ".join(run.label for run in found[:_SHOWN])
         raise RerunRefusedError(
             Refusal.AMBIGUOUS_RUN,
-            f"{text}: {len(found)} runs begin like this; give more digits: {shown}",
+            f"{text}: {len(found)} runs begin like this; give more digits",
+            [run.label_of(max(12, len(digits[1]) + 4)) for run in found[:_SHOWN]],
         )
     [run] = found
     if run.source == RERUN_SOURCE:
@@ -115,6 +129,27 @@ def _run(connection: duckdb.DuckDBPyConnection, text: str) -> ChosenRun:
             "(reproductions.reproduces_digest)",
         )
     return run
+
+
+def _like(connection: duckdb.DuckDBPyConnection, digits: str) -> list[ChosenRun]:
+    """Runs of the implementation that the digits name, else those that share most digits."""
+    found = _rows(
+        connection,
+        f"select {_COLUMNS} {_FROM} where runs.source <> $own and "
+        "starts_with(runs.implementation_digest, 'sha256:' || $digits) order by run_digest",
+        {"own": RERUN_SOURCE, "digits": digits},
+    ) or _rows(
+        connection,
+        f"select {_COLUMNS} {_FROM} where runs.source <> $own and "
+        "starts_with(runs.run_digest, 'sha256:' || $digits) order by run_digest",
+        {"own": RERUN_SOURCE, "digits": digits[:_LEAST_DIGITS]},
+    )
+    return sorted(found, key=lambda run: -_shared(digits, run.run_digest[7:]))[:_SHOWN]
+
+
+def _shared(left: str, right: str) -> int:
+    """How many characters two texts begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right)))  # noqa: B905
 
 
 def _group(connection: duckdb.DuckDBPyConnection, selection: GroupSelection) -> list[ChosenRun]:
@@ -131,6 +166,7 @@ def _group(connection: duckdb.DuckDBPyConnection, selection: GroupSelection) -> 
             f"{selection.comparison_key}: "
             + ("no comparison group has this key" if not keys else "several groups begin so")
             + "; see runs.comparison_key",
+            [short(str(key)) for (key,) in keys[:_SHOWN]],
         )
     found = _rows(
         connection,
@@ -146,15 +182,13 @@ def _solutions(
     connection: duckdb.DuckDBPyConnection, selection: SolutionsSelection
 ) -> list[ChosenRun]:
     operation = _operation(connection, selection.operation)
+    names = _solution_names(connection, operation)
     for name in selection.solutions:
-        known = connection.execute(
-            "select 1 from implementations where operation_digest = $operation "
-            "and list_contains(solution_names, $name)",
-            {"operation": operation, "name": name},
-        ).fetchall()
-        if not known:
+        if name not in names:
             raise RerunRefusedError(
-                Refusal.UNKNOWN_SOLUTION, f"{selection.operation} has no solution named {name!r}"
+                Refusal.UNKNOWN_SOLUTION,
+                f"{selection.operation} has no solution named {name!r}",
+                difflib.get_close_matches(name, names, n=_SHOWN, cutoff=0.4) or names[:_SHOWN],
             )
     found = _rows(
         connection,
@@ -176,6 +210,7 @@ def _solutions(
             Refusal.UNKNOWN_WORKLOAD,
             f"{selection.workload}: none of these solutions has a published run on a workload "
             "with this identifier or digest",
+            _workloads(connection, operation, selection.solutions)[:_SHOWN],
         )
     return _some(found, ", ".join(selection.solutions), "published run")
 
@@ -219,18 +254,36 @@ def _top(connection: duckdb.DuckDBPyConnection, selection: TopSelection) -> list
 
 
 def _operation(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    found = connection.execute(
-        "select operation_digest from operations where name = $text or slug = $text "
-        "or list_contains(definition_names, $text) or operation_digest = $text",
-        {"text": text},
-    ).fetchall()
-    if len(found) != 1:
+    try:
+        return find_operation(connection, text).digest
+    except NoAnswerError as error:
         raise RerunRefusedError(
-            Refusal.UNKNOWN_OPERATION,
-            f"{text}: "
-            + ("no operation has this name" if not found else "several operations; give a digest"),
-        )
-    return str(found[0][0])
+            Refusal.UNKNOWN_OPERATION, error.message, error.candidates
+        ) from error
+
+
+def _solution_names(connection: duckdb.DuckDBPyConnection, operation: str) -> list[str]:
+    rows = connection.execute(
+        "select distinct unnest(solution_names) as name from implementations "
+        "where operation_digest = $operation order by name",
+        {"operation": operation},
+    ).fetchall()
+    return [str(name) for (name,) in rows]
+
+
+def _workloads(
+    connection: duckdb.DuckDBPyConnection, operation: str, solutions: Sequence[str]
+) -> list[str]:
+    """Workloads that these solutions have runs on, as people name and know them."""
+    rows = connection.execute(
+        "select distinct runs.workload_uuid, workloads.axes_label from runs "
+        "inner join workloads using (workload_digest) "
+        "inner join implementations using (implementation_digest) "
+        "where runs.operation_digest = $operation and runs.workload_uuid is not null "
+        "and list_has_any(implementations.solution_names, $names::varchar[]) order by all",
+        {"operation": operation, "names": list(solutions)},
+    ).fetchall()
+    return [f"{uuid} ({axes})" for uuid, axes in rows]
 
 
 def _some(found: list[ChosenRun], where: str, what: str) -> list[ChosenRun]:

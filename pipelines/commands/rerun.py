@@ -3,19 +3,21 @@
 Nothing here starts by itself: every command that measures needs a written reason.
 """
 
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 
-from assets.answers.lookup import short
-from assets.answers.units import count_text
 from assets.reruns.bundles import BundleError
 from assets.reruns.collection import Prepared, prepare_bundle
-from assets.reruns.errors import RerunRefusedError, ResultRefusedError
+from assets.reruns.errors import Refusal, RerunRefusedError, ResultRefusedError
 from assets.reruns.lane import (
     bundles_folder,
     chosen_launcher,
@@ -26,12 +28,12 @@ from assets.reruns.lane import (
     worker_file,
 )
 from assets.reruns.lane import reconcile as reconcile_lane
-from assets.reruns.launchers.drive import WorkerEvent
-from assets.reruns.launchers.job_directory import JobInUseError
+from assets.reruns.launchers.job import JobState
+from assets.reruns.launchers.job_directory import DuplicateJobError, JobInUseError
 from assets.reruns.launchers.launcher import LauncherError
 from assets.reruns.requests import RerunRequest
-from assets.reruns.results import Imported, ImportedRun
-from assets.reruns.worker.build import build_worker
+from assets.reruns.worker.build import FILE_NAME, build_worker
+from assets.tables.warehouse import Warehouse
 from pipelines.commands.index import Json, errors_as_lines, open_warehouse
 from pipelines.commands.output import (
     add_row,
@@ -39,11 +41,11 @@ from pipelines.commands.output import (
     no,
     print_json,
     program,
-    say,
     show,
     stdout,
     table,
 )
+from pipelines.commands.rerun_answer import answer, prepared_as_json, print_prepared, tell
 
 rerun = typer.Typer(
     help="Measure published runs again on a GPU, under the controlled protocol.",
@@ -76,6 +78,19 @@ Runner = Annotated[
 ]
 
 
+_BUNDLE = "bundle"
+_RESULT = "result"
+_OPTIONS = {
+    "runs": "RUN",
+    "comparison_key": "--group",
+    "solutions": "--solution",
+    "deadline_s": "--deadline-s",
+}
+"""What the command line calls a field of a request, where not by its name."""
+_WRONG_INPUT = (Refusal.IS_A_RERUN, Refusal.TOO_MANY_ITEMS, Refusal.LAUNCHER_NOT_CONFIGURED)
+"""Refusals that no other data would change; of the others the answer is no."""
+
+
 @rerun.command("bundle")
 def bundle(
     reason: Reason,
@@ -95,15 +110,13 @@ def bundle(
     selection = _selection(runs, group, operation, solution, workload, top)
     request = _request(selection=selection, reason=reason, samples=samples, deadline_s=deadline_s)
     with _refusals():
-        warehouse = open_warehouse()
-        prepared = prepare_bundle(warehouse, request, out / "bundle", tensors or ())
-        worker = build_worker(out / "kernelindex_worker.pyz")
+        prepared = _hand_over(open_warehouse(), request, tensors or (), out)
     if json:
-        print_json({"bundle": str(prepared.bundle.root), **_prepared(prepared)})
+        print_json({"bundle": str(out / _BUNDLE), **prepared_as_json(prepared)})
         return
-    _print_prepared(prepared)
+    print_prepared(prepared, str(out / _BUNDLE))
     show(f"On the machine with the GPU, in {out.name}:")
-    show(f"  python3 {worker.name} run bundle --out result")
+    show(f"  python3 {FILE_NAME} run {_BUNDLE} --out {_RESULT}")
     show("Back here:")
     show(f"  {program()} rerun import {out}")
 
@@ -118,11 +131,14 @@ def import_(
     json: Json = False,
 ) -> None:
     """Check a result bundle and publish its runs, samples and verdicts."""
+    found = result or folder / _RESULT
+    if not (folder / _BUNDLE).is_dir():
+        fail(f"{folder}: no job bundle in it; give the folder that `rerun bundle` made")
+    if not found.is_dir():
+        fail(f"{found}: no result bundle here; run the worker first, or name it with --result")
     with _refusals():
-        imported = publish_result(
-            open_warehouse(), folder / "bundle", result or folder / "result", runner
-        )
-    _answer(imported, json)
+        imported = publish_result(open_warehouse(), folder / _BUNDLE, found, runner)
+    answer(imported, json)
 
 
 @rerun.command("run")
@@ -160,12 +176,12 @@ def run(
         folder = _fresh_folder(bundles_folder(warehouse))
         prepared = prepare_bundle(warehouse, request, folder, tensors or ())
         if not json:
-            _print_prepared(prepared)
-        outcome = measure(chosen, prepared.bundle, request.gpu, _tell)
+            print_prepared(prepared, str(prepared.bundle.root))
+        outcome = measure(chosen, prepared.bundle, request.gpu, tell)
         if outcome.result is None:
             no(f"job {outcome.job_id} is {outcome.status.state}: {outcome.status.detail}")
         imported = publish_job(warehouse, outcome.job_id, runner)
-    _answer(imported, json)
+    answer(imported, json)
 
 
 @rerun.command("reconcile")
@@ -191,27 +207,34 @@ def reconcile(json: Json = False) -> None:
 
 @rerun.command("status")
 def status(json: Json = False) -> None:
-    """List the jobs of this warehouse."""
+    """List the jobs of this warehouse: where each stands, and whether its result is published."""
     with _refusals():
         lines = jobs(open_warehouse())
     if json:
         print_json([vars(line) for line in lines])
         return
-    made = table(
-        [("job", "left"), ("prepared", "left"), ("state", "left"), ("published", "left"),
-         ("detail", "fold")]
-    )  # fmt: skip
+    if not lines:
+        show("No job was ever launched here.")
+        return
+    made = table([("job", "left"), ("prepared", "left"), ("state", "left"), ("published", "left")])
     for line in lines:
         published = "yes" if line.imported else "no"
-        add_row(made, line.job_id, line.prepared_at, line.state, published, line.detail)
+        add_row(made, line.job_id, line.prepared_at, line.state, published)
     stdout.print(made)
+    for line in lines:
+        if line.detail and line.state != JobState.FINISHED:
+            show(f"{line.job_id}: {line.detail}")
 
 
 @rerun.command("worker")
-def worker() -> None:
+def worker(json: Json = False) -> None:
     """Build the worker as one file below the warehouse and print where it is."""
     with _refusals():
-        show(str(worker_file(open_warehouse())))
+        made = worker_file(open_warehouse())
+    if json:
+        print_json({"worker": str(made)})
+        return
+    show(str(made))
 
 
 @contextmanager
@@ -220,9 +243,33 @@ def _refusals() -> Iterator[None]:
         try:
             yield
         except RerunRefusedError as error:
-            fail(error.message)
-        except (BundleError, ResultRefusedError, LauncherError, JobInUseError) as error:
+            if error.refusal in _WRONG_INPUT:
+                fail(error.message)
+            no(error.message, error.candidates)
+        except ResultRefusedError as error:
+            no(f"refused: {error}")
+        except (LauncherError, JobInUseError) as error:
+            no(str(error))
+        except (BundleError, DuplicateJobError) as error:
             fail(str(error))
+
+
+def _hand_over(
+    warehouse: Warehouse, request: RerunRequest, tensors: Sequence[Path], out: Path
+) -> Prepared:
+    """The bundle and the worker at `out`, which appears by one rename."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        fail(f"{out}: already there; name a new folder")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        prepared = prepare_bundle(warehouse, request, staging / _BUNDLE, tensors)
+        build_worker(staging / FILE_NAME)
+        staging.chmod(0o755)
+        staging.rename(out)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return prepared
 
 
 def _selection(
@@ -239,20 +286,19 @@ def _selection(
     if group:
         ways.append({"kind": "group", "comparison_key": group})
     if solutions:
-        ways.append(
-            {
-                "kind": "solutions",
-                "operation": operation,
-                "solutions": solutions,
-                "workload": workload,
-            }
-        )
+        named = {"operation": operation, "solutions": solutions, "workload": workload}
+        ways.append({"kind": "solutions", **named})
     if top is not None:
         ways.append({"kind": "top", "operation": operation, "top": top})
     if len(ways) != 1:
         fail("name what to measure in one way: RUN…, --group, --operation with --solution or --top")
     if (solutions or top is not None) and not operation:
         fail("--solution and --top need --operation")
+    # An option that would change nothing was meant to change something.
+    if operation and not (solutions or top is not None):
+        fail("--operation needs --solution or --top")
+    if workload and not solutions:
+        fail("--workload needs --solution")
     return ways[0]
 
 
@@ -260,89 +306,10 @@ def _request(**fields: Any) -> RerunRequest:
     try:
         return RerunRequest.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        fail(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        first = error.errors(include_url=False)[0]
+        name = [str(part) for part in first["loc"] if isinstance(part, str)][-1]
+        fail(f"{_OPTIONS.get(name, f'--{name}')}: {first['msg']}")
 
 
 def _fresh_folder(parent: Path) -> Path:
-    number = len(list(parent.glob("*"))) + 1 if parent.is_dir() else 1
-    while (folder := parent / f"{number:06d}").exists():
-        number += 1
-    return folder
-
-
-def _prepared(prepared: Prepared) -> dict[str, Any]:
-    return {
-        "bundle_id": prepared.bundle.bundle_id,
-        "runs": [run.run_digest for run in prepared.chosen],
-        "left_out": list(prepared.left_out),
-    }
-
-
-def _print_prepared(prepared: Prepared) -> None:
-    show(f"{count_text(len(prepared.chosen), 'run')} in the bundle {prepared.bundle.root}", "bold")
-    for message in prepared.left_out:
-        say(f"left out: {message}")
-
-
-def _tell(event: WorkerEvent) -> None:
-    if event.name == "item_finished":
-        say(f"{event.fields.get('item_id')}: {event.fields.get('status')}")
-    elif event.name != "item_started":
-        say(event.line)
-
-
-def _answer(imported: Imported, json: bool) -> None:
-    if json:
-        print_json(
-            {
-                "publication": imported.publication.publication_id
-                if imported.publication
-                else None,
-                "clean_calibration": imported.clean,
-                "unscored": list(imported.unscored),
-                "runs": [_as_json(run) for run in imported.runs],
-            }
-        )
-        return
-    made = table(
-        [("run", "left"), ("solution", "fold"), ("outcome", "left"), ("median us", "right"),
-         ("reported us", "right"), ("ratio", "right"), ("verdict", "left"), ("evidence", "left")]
-    )  # fmt: skip
-    for run in imported.runs:
-        ratio = run.comparison.ratio
-        add_row(
-            made,
-            short(run.run_digest),
-            run.solution,
-            run.status,
-            f"{run.median_ns / 1000:.2f}" if run.median_ns is not None else "",
-            f"{run.reported_ns / 1000:.2f}" if run.reported_ns is not None else "",
-            f"{ratio:.3f}" if ratio is not None else "",
-            run.comparison.verdict,
-            run.evidence_level,
-        )
-    stdout.print(made)
-    for message in imported.unscored:
-        say(f"no score: {message}")
-    if not imported.clean:
-        say("the calibration was not clean: nothing of this session is verified")
-    if imported.publication is None:
-        show("Nothing new: this result was published before.")
-    else:
-        show(f"Published as {imported.publication.publication_id}.")
-
-
-def _as_json(run: ImportedRun) -> dict[str, Any]:
-    return {
-        "run_digest": run.run_digest,
-        "solution": run.solution,
-        "definition": run.definition,
-        "status": run.status,
-        "median_ns": run.median_ns,
-        "reported_ns": run.reported_ns,
-        "verdict": str(run.comparison.verdict),
-        "ratio": run.comparison.ratio,
-        "evidence_level": run.evidence_level,
-        "unverified_because": list(run.unverified_because),
-    }
+    return parent / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{token_hex(4)}"

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +24,6 @@ from pipelines.settings import Settings
 from tests.reruns.dishonest.cases import Case, load_cases
 
 QUICK = Protocol(samples=12, wall_samples=6, rounds=2, warmup_s=0.02, kept_calls=3)
-
-
-@pytest.fixture(scope="session")
-def torch_python() -> str:
-    """An interpreter that has torch: KERNELINDEX_TORCH_PYTHON, else this one; else skip."""
-    python = os.environ.get("KERNELINDEX_TORCH_PYTHON", sys.executable)
-    found = subprocess.run([python, "-c", "import torch"], capture_output=True, check=False)
-    if found.returncode != 0:
-        pytest.skip(f"{python} has no torch; set KERNELINDEX_TORCH_PYTHON to one that has")
-    return python
 
 
 @pytest.fixture(scope="session")

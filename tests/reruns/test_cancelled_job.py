@@ -10,7 +10,7 @@ from pathlib import Path
 
 from assets.reruns.lane import jobs
 from assets.tables.warehouse import Warehouse
-from tests.reruns.index import a_run, copy_of
+from tests.reruns.index import a_run, copy_of, use_local
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -41,9 +41,9 @@ def test_an_interrupted_run_leaves_no_process(
     own = copy_of(sample_index, tmp_path / "warehouse")
     digest = a_run(own, "rmsnorm_h128_torch_rms_norm")
     log = tmp_path / "log.txt"
-    environment = {
-        **os.environ, "KERNELINDEX_TORCH_PYTHON": torch_python, "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
+    use_local(own, torch_python)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("KERNELINDEX_LAUNCHERS", None)
     with log.open("w") as stream:
         run = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(own.root), digest],

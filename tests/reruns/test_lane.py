@@ -12,13 +12,13 @@ from assets.leaderboards.build import build_database
 from assets.reruns.errors import ResultRefusedError
 from assets.reruns.lane import jobs, publish_job, reconcile
 from assets.reruns.results import import_result
-from assets.reruns.sample_results import _FOLDER, import_sample_results
+from assets.reruns.sample_results import ARCHIVES, import_sample_results
 from assets.tables.row_checks import examine_rows
 from assets.tables.warehouse import Warehouse
 from pipelines.definitions import build_definitions
 from pipelines.jobs import CONTROLLED_RERUN
 from pipelines.settings import Settings
-from tests.reruns.index import a_run, copy_of, rows
+from tests.reruns.index import a_run, copy_of, rows, use_local
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,9 @@ def measured(
         "deadline_s": 120.0,
         "runner": "tests",
     }
+    use_local(own, torch_python)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERNELINDEX_TORCH_PYTHON", torch_python)
+        patch.delenv("KERNELINDEX_LAUNCHERS", raising=False)
         result = definitions.resolve_job_def(CONTROLLED_RERUN).execute_in_process(
             run_config={"ops": {"rerun_requests": {"config": config}}},
             instance=dg.DagsterInstance.ephemeral(),
@@ -88,7 +89,7 @@ def test_a_result_is_published_once(
     assert publish_job(own, line.job_id).publication is None
     (own.root / "reruns" / "jobs" / line.job_id / "imported.json").unlink()
     _, published = reconcile(own)
-    assert published == {line.job_id: "published 1 runs (known)"}
+    assert published == {line.job_id: "published 1 run (known)"}
 
 
 def test_a_result_with_changed_samples_is_refused(
@@ -121,7 +122,7 @@ def test_a_result_of_runs_that_are_not_published_is_refused(tmp_path: Path) -> N
     empty = Warehouse(tmp_path / "empty")
     empty.prepare()
     build_database(empty)
-    with tarfile.open(next(_FOLDER.glob("*.tar.xz"))) as stream:
+    with tarfile.open(ARCHIVES[0]) as stream:
         stream.extractall(tmp_path / "shipped", filter="data")
     with pytest.raises(ResultRefusedError, match="not published here"):
         import_result(empty, tmp_path / "shipped" / "bundle", tmp_path / "shipped" / "result")

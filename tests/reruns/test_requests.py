@@ -109,7 +109,10 @@ def test_a_beginning_that_several_runs_share_is_refused_with_their_names(
         )
     error = refused(twins, RunsSelection(runs=(digest[7:20],)), tmp_path)
     assert error.refusal is Refusal.AMBIGUOUS_RUN
-    assert NORM in error.message
+    assert sorted(label.split(" ")[0] for label in error.candidates) == sorted(
+        [digest[7:24], digest[7:20] + "0000"]
+    )
+    assert NORM in str(error)
 
 
 def test_a_run_without_its_source_is_refused(sample_index: Warehouse, tmp_path: Path) -> None:

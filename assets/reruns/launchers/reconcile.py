@@ -81,7 +81,8 @@ def _reconcile_job(directory: JobDirectory, locks: set[Path]) -> list[ReconcileF
     try:
         record = directory.read()
     except ValidationError as error:
-        return [ReconcileFinding(name, FindingKind.DAMAGED, str(error), repaired=False)]
+        fault = error.errors(include_url=False)[0]["msg"]
+        return [ReconcileFinding(name, FindingKind.DAMAGED, fault, repaired=False)]
     if record.launcher.kind == "local" and record.launcher.lock_dir is not None:
         locks.add(Path(record.launcher.lock_dir))
     if record.is_settled and not _has_uncollected_result(directory, record):
