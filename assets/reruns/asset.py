@@ -5,7 +5,7 @@ The Parquet tables have keys below `reruns/`, because the database has tables of
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -17,7 +17,7 @@ from assets.reruns.bundles import BundleError
 from assets.reruns.collection import prepare_bundle
 from assets.reruns.errors import RerunRefusedError, ResultRefusedError
 from assets.reruns.job_bundles import read_bundle
-from assets.reruns.lane import bundles_folder, chosen_launcher, measure, publish_job
+from assets.reruns.lane import bundles_folder, chosen_launcher, gpu_name, measure, publish_job
 from assets.reruns.launchers.drive import WorkerEvent
 from assets.reruns.launchers.job_directory import DuplicateJobError, JobInUseError
 from assets.reruns.launchers.launcher import LauncherError
@@ -28,9 +28,11 @@ from assets.tables.errors import WarehouseError
 from assets.tables.warehouse import Warehouse
 
 RERUN_GROUP = "reruns"
-GPU_POOL = "rerun_gpu"
-"""One slot per GPU: set its limit to the number of GPUs. The worker's own lock holds each GPU."""
+GPU_TAG = "kernelindex/gpu"
+"""Tag of a Dagster run that names its GPU; the instance starts one run for each value."""
 
+_CONFIGURED = "configured"
+_DEFAULT_GPU = "0"
 _REQUEST = "request.json"
 _JOB = "job.json"
 
@@ -89,7 +91,9 @@ class RerunConfig(dg.Config):
     reason: str = Field(description="why; kept with the results")
     selection: RunsConfig | GroupConfig | SolutionsConfig | TopConfig = Field(discriminator="kind")
     launcher: LauncherChoice = Field(default=LauncherChoice.configured)
-    gpu: str = Field(default="0", description="GPU index; cpu is for trials and verifies nothing")
+    gpu: str = Field(
+        default=_DEFAULT_GPU, description="GPU index; cpu is for trials and verifies nothing"
+    )
     samples: int = Field(default=200, description="timed calls; fewer than 200 verify nothing")
     deadline_s: float = Field(default=3600.0, description="longest time of the whole job")
     runner: str | None = Field(default=None, description="who measures; for replication")
@@ -143,7 +147,6 @@ def rerun_requests(
     kinds={"cuda"},
     owners=["team:index"],
     deps=[rerun_requests],
-    pool=GPU_POOL,
 )
 def controlled_runs(
     context: dg.AssetExecutionContext, warehouse: dg.ResourceParam[WarehouseProvider]
@@ -203,7 +206,8 @@ def controlled_runs(
             ("reproductions", "What each controlled run says about the run that it reproduces."),
         )
     ],
-    pool="warehouse",
+    # Without the pool of the warehouse: a slot is held for the length of a run, and measuring
+    # would keep every ingestion waiting. The writer's lock of the warehouse is enough.
 )
 def rerun_publication(
     context: dg.AssetExecutionContext, warehouse: dg.ResourceParam[WarehouseProvider]
@@ -252,6 +256,20 @@ def rerun_publication(
             "dagster/row_count": rows.get("reproductions", 0),
         },
     )
+
+
+def gpu_of(run_config: Mapping[str, Any], warehouse: Warehouse) -> str | None:
+    """Value of `GPU_TAG` for a run with this configuration; None where it needs no GPU of its own.
+
+    The configuration need not be valid: a run with a wrong one is refused in its first step.
+    """
+    try:
+        config = run_config["ops"][rerun_requests.op.name]["config"]
+        launcher = str(config.get("launcher") or _CONFIGURED)
+        gpu = str(config.get("gpu") or _DEFAULT_GPU)
+        return gpu_name(warehouse, None if launcher == _CONFIGURED else launcher, gpu)
+    except (KeyError, TypeError, AttributeError, RerunRefusedError):
+        return None
 
 
 def _request_of(warehouse: Warehouse, run_id: str) -> tuple[Path, dict[str, object]]:

@@ -68,19 +68,47 @@ def launchers_settings(
     Raises:
         RerunRefusedError: a settings file that cannot be read.
     """
-    named = environment.get(SETTINGS_VARIABLE)
-    path = Path(named).expanduser() if named else warehouse.root / "reruns" / "launchers.json"
-    if named or path.is_file():
-        try:
-            return LaunchersSettings.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise RerunRefusedError(
-                Refusal.LAUNCHER_NOT_CONFIGURED,
-                f"{path}: no readable launcher settings ({' '.join(str(error).split())}); see "
-                "docs/launchers.md",
-            ) from error
+    found = _settings_file(warehouse, environment)
+    if found is not None:
+        return found
     python = environment.get(PYTHON_VARIABLE) or "python3"
     return LaunchersSettings(local=LocalSettings(worker_file=worker_file(warehouse), python=python))
+
+
+def _settings_file(
+    warehouse: Warehouse, environment: Mapping[str, str]
+) -> LaunchersSettings | None:
+    named = environment.get(SETTINGS_VARIABLE)
+    path = Path(named).expanduser() if named else warehouse.root / "reruns" / "launchers.json"
+    if not named and not path.is_file():
+        return None
+    try:
+        return LaunchersSettings.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise RerunRefusedError(
+            Refusal.LAUNCHER_NOT_CONFIGURED,
+            f"{path}: no readable launcher settings ({' '.join(str(error).split())}); see "
+            "docs/launchers.md",
+        ) from error
+
+
+def gpu_name(
+    warehouse: Warehouse,
+    kind: str | None,
+    gpu: str,
+    environment: Mapping[str, str] = os.environ,
+) -> str | None:
+    """What only one rerun at a time may have; None where a batch system deals out GPUs.
+
+    `kind` is a launcher's, or None for the one that the settings select.
+
+    Raises:
+        RerunRefusedError: a settings file that cannot be read.
+    """
+    if kind is None:
+        found = _settings_file(warehouse, environment)
+        kind = found.selected if found is not None else "local"
+    return None if kind == "slurm" else f"{kind}-{gpu}"
 
 
 def chosen_launcher(warehouse: Warehouse, kind: LauncherKind | None) -> Launcher:
