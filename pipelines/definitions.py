@@ -4,10 +4,16 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from assets.leaderboards.asset import database_assets
+from assets.leaderboards.asset import PUBLICATION, database_assets
 from assets.leaderboards.site.asset import site
 from assets.manifests.asset import manifests
-from assets.reruns.asset import controlled_runs, rerun_publication, rerun_requests
+from assets.reruns.asset import (
+    SAMPLE_RERUNS,
+    controlled_runs,
+    rerun_publication,
+    rerun_requests,
+    sample_reruns,
+)
 from assets.tables.asset import publication
 from assets.tables.checks import publication_rules
 from assets.traces.asset import trace_files
@@ -30,7 +36,8 @@ def build_definitions(
         trace_files,
         manifests,
         publication,
-        database_assets(),
+        sample_reruns,
+        database_assets(published_by=(PUBLICATION, SAMPLE_RERUNS)),
         rerun_requests,
         controlled_runs,
         rerun_publication,

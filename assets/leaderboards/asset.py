@@ -37,13 +37,19 @@ class WarehouseSource(Protocol):
         """The warehouse, ready for writing."""
 
 
-def database_assets(catalog: Sequence[SqlTable] | None = None) -> dg.AssetsDefinition:
-    """One asset per table of the catalog (default: the project's files)."""
+def database_assets(
+    catalog: Sequence[SqlTable] | None = None,
+    published_by: Sequence[dg.AssetKey] = (PUBLICATION,),
+) -> dg.AssetsDefinition:
+    """One asset per table of the catalog (default: the project's files).
+
+    `published_by` are the assets that bring rows to the `published_` tables.
+    """
     tables = tuple(sql_catalog() if catalog is None else catalog)
 
     @dg.multi_asset(
         name="database",
-        specs=[_spec(table) for table in tables],
+        specs=[_spec(table, published_by) for table in tables],
         check_specs=[check for table in tables for check in _check_specs(table)],
         pool=WAREHOUSE_POOL,
     )
@@ -70,15 +76,19 @@ def database_assets(catalog: Sequence[SqlTable] | None = None) -> dg.AssetsDefin
 
 
 def asset_key(table: str) -> dg.AssetKey:
-    """The asset of a table; everything published comes from one asset."""
+    """The asset of a table; `PUBLICATION` stands for everything published."""
     return PUBLICATION if table.startswith(PUBLISHED_PREFIX) else dg.AssetKey(table)
 
 
-def _spec(table: SqlTable) -> dg.AssetSpec:
+def _spec(table: SqlTable, published_by: Sequence[dg.AssetKey]) -> dg.AssetSpec:
     file = table.file
+    deps: list[dg.AssetKey] = []
+    for name in table.reads:
+        key = asset_key(name)
+        deps += published_by if key == PUBLICATION else [key]
     return dg.AssetSpec(
         dg.AssetKey(file.name),
-        deps=list(dict.fromkeys(asset_key(name) for name in table.reads)),
+        deps=list(dict.fromkeys(deps)),
         description=file.documentation,
         group_name="tables" if file.folder == "tables" else "leaderboards",
         kinds={"duckdb", "sql"},

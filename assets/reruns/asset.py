@@ -1,6 +1,7 @@
 """The Dagster assets of the rerun lane, group `reruns`; only a person starts them.
 
 request -> measured -> published. What is done is in `collection.py`, `lane.py` and `results.py`.
+Beside them `sample_reruns`, a part of ingestion: it imports what ships and can start nothing.
 The Parquet tables have keys below `reruns/`, because the database has tables of the same names.
 """
 
@@ -13,6 +14,7 @@ from typing import Any, Literal, Protocol
 import dagster as dg
 from pydantic import Field, ValidationError
 
+from assets.leaderboards.asset import PUBLICATION, WAREHOUSE_POOL
 from assets.reruns.bundles import BundleError
 from assets.reruns.collection import prepare_bundle
 from assets.reruns.errors import RerunRefusedError, ResultRefusedError
@@ -24,10 +26,13 @@ from assets.reruns.launchers.launcher import LauncherError
 from assets.reruns.plots import distribution_table, verdict_table
 from assets.reruns.requests import RerunRequest
 from assets.reruns.results import summary
+from assets.reruns.sample_results import SAMPLE_DATASET, import_sample_results
 from assets.tables.errors import WarehouseError
+from assets.tables.ingestion import IngestionReport
 from assets.tables.warehouse import Warehouse
 
 RERUN_GROUP = "reruns"
+SAMPLE_RERUNS = dg.AssetKey("sample_reruns")
 GPU_TAG = "kernelindex/gpu"
 """Tag of a Dagster run that names its GPU; the instance starts one run for each value."""
 
@@ -256,6 +261,29 @@ def rerun_publication(
             "dagster/row_count": rows.get("reproductions", 0),
         },
     )
+
+
+@dg.asset(
+    key=SAMPLE_RERUNS,
+    group_name="tables",
+    kinds={"parquet"},
+    owners=["team:index"],
+    deps=[PUBLICATION],
+    pool=WAREHOUSE_POOL,
+)
+def sample_reruns(
+    context: dg.AssetExecutionContext, warehouse: dg.ResourceParam[WarehouseProvider]
+) -> dg.MaterializeResult[None]:
+    """The finished controlled reruns that ship with the sample, published with it; none is run."""
+    opened = warehouse.open()
+    try:
+        report = IngestionReport.load(opened.root, context.run.run_id)
+        found = import_sample_results(opened) if report.dataset == SAMPLE_DATASET else []
+    except (ResultRefusedError, WarehouseError) as error:
+        raise dg.Failure(str(error), allow_retries=False) from error
+    published = sum(len(imported.runs) for imported in found if imported.publication is not None)
+    report.model_copy(update={"controlled_reruns": published}).save(opened.root, context.run.run_id)
+    return dg.MaterializeResult(metadata={"dagster/row_count": published})
 
 
 def gpu_of(run_config: Mapping[str, Any], warehouse: Warehouse) -> str | None:

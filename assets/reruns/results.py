@@ -181,6 +181,11 @@ def import_result(
     )
 
 
+def session_id_of(result_folder: Path) -> str:
+    """What names a session: the digest of its `result.json`."""
+    return sha256_digest((result_folder / "result.json").read_bytes())
+
+
 class _Staged:
     """The rows of one result bundle."""
 
@@ -196,7 +201,7 @@ class _Staged:
         self._document = result.result
         self._connection = connection
         self._runner = runner
-        self.session_id = sha256_digest((result.root / "result.json").read_bytes())
+        self.session_id = session_id_of(result.root)
         self.revision = self.session_id[7:47]
         self._batch = RowBatch(RERUN_SOURCE, self.revision)
         self._samples: list[Row] = []

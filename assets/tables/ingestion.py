@@ -28,6 +28,8 @@ class IngestionReport(BaseModel):
     workload_rows: dict[str, int]
     reasons: dict[str, int]
     new_rows: dict[str, int]
+    controlled_reruns: int = 0
+    """Runs that ship with the dataset as results of reruns, and were published after its own."""
 
     def save(self, warehouse_root: Path, name: str) -> None:
         """Keep the report of a run."""

@@ -6,14 +6,12 @@ import typer
 
 from assets.answers.lookup import short
 from assets.answers.units import count_text
-from assets.tables.errors import WarehouseError
 from assets.tables.ingestion import IngestionReport
 from assets.tables.reader import open_database
-from assets.tables.warehouse import Warehouse
 from pipelines.commands.leaderboards import print_leaderboards
 from pipelines.commands.output import add_row, fail, program, show, stderr, stdout, table
 from pipelines.commands.replay import replay_all
-from pipelines.settings import SAMPLE, Settings
+from pipelines.settings import Settings
 
 
 def ingest(
@@ -62,30 +60,15 @@ def ingest(
             report = run_ingest(settings, request, progress)
     except (IngestError, InstanceError) as error:
         fail(str(error))
-    reruns = _sample_reruns(settings) if request.dataset == SAMPLE else 0
     if json:
         stdout.print(report.model_dump_json(), markup=False, soft_wrap=True)
         return
     _print_report(report)
-    if reruns:
-        show(f"{count_text(reruns, 'controlled rerun')} of the sample on an H200 published too.")
+    if report.controlled_reruns:
+        counted = count_text(report.controlled_reruns, "controlled rerun")
+        show(f"{counted} of the sample on an H200 published too.")
     print_leaderboards(settings)
     _print_next_steps(settings)
-
-
-def _sample_reruns(settings: Settings) -> int:
-    """Publish the controlled reruns that ship with the sample; how many of them are new."""
-    # Only here: reading every file under sql/ takes a while.
-    from assets.reruns.errors import ResultRefusedError
-    from assets.reruns.sample_results import import_sample_results
-
-    warehouse = Warehouse(settings.warehouse)
-    warehouse.prepare()
-    try:
-        found = import_sample_results(warehouse)
-    except (ResultRefusedError, WarehouseError) as error:
-        fail(str(error))
-    return sum(len(imported.runs) for imported in found if imported.publication is not None)
 
 
 def _print_report(report: IngestionReport) -> None:

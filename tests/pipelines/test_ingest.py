@@ -1,5 +1,6 @@
 """`kernelindex ingest` as people and scripts use it."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli import app
+from pipelines.definitions import build_definitions
+from pipelines.instance import prepare_home
+from pipelines.jobs import INGEST
 from tests.pipelines.conftest import Deployment
 
 SEED_REVISION = "da915083d4c7c5e61aa3005e3d17ae488e0fc71c"
@@ -138,3 +142,55 @@ def test_the_published_seeds_have_their_published_digests(deployment: Deployment
     assert workloads == {"sha256:ce816742", "sha256:e2f20ad1"}
     assert reason == "UNKNOWN_SOLUTION"
     assert path.endswith("gqa_paged_decode_h32_kv4_d128_ps1.jsonl")
+
+
+def test_the_job_of_the_ui_gives_what_the_command_gives(
+    ingested: tuple[Deployment, dict], deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With launcher settings under which any attempt to measure would leave a trace."""
+    trace = deployment.root / "started"
+    python = deployment.root / "python"
+    python.write_text(f"#!/bin/sh\ntouch '{trace}'\n")
+    python.chmod(0o755)
+    launchers = deployment.root / "launchers.json"
+    launchers.write_text(json.dumps({"local": {"worker_file": str(python), "python": str(python)}}))
+    monkeypatch.setenv("KERNELINDEX_LAUNCHERS", str(launchers))
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    settings = deployment.settings
+    prepare_home(settings.dagster_home)
+    job = build_definitions(settings).resolve_job_def(INGEST)
+    with dg.DagsterInstance.get() as instance:
+        for expected in (41, 0):
+            result = job.execute_in_process(instance=instance)
+            assert result.success
+            [imported] = result.asset_materializations_for_node("sample_reruns")
+            assert imported.metadata["dagster/row_count"].value == expected
+    assert not trace.exists()
+    assert not (settings.warehouse / "reruns").exists()
+
+    # What the UI shows of a table is what the database has.
+    shown = {
+        made.asset_key.to_user_string(): made.metadata["dagster/row_count"].value
+        for made in result.asset_materializations_for_node("database")
+        if "dagster/row_count" in made.metadata
+    }
+    counts = {}
+    by_command, _ = ingested
+    for name, root in (("ui", settings.warehouse), ("command", by_command.settings.warehouse)):
+        with duckdb.connect(str(root / "kernelindex.duckdb"), True) as index:
+            counts[name] = {
+                table: index.table(table).count("*").fetchall()[0][0] for table in shown
+            }
+    assert counts["ui"] == counts["command"] == shown
+    assert counts["ui"]["reproductions"] == 41
+    assert counts["ui"]["verified_records"] > 0
+
+
+def test_some_authors_of_the_sample_are_ingested_without_its_reruns(
+    deployment: Deployment,
+) -> None:
+    report = deployment.ingest("--dataset", "sample", "--authors", "baseline")
+    assert report["publication"]
+    assert report["controlled_reruns"] == 0
+    whole = deployment.ingest("--dataset", "sample")
+    assert whole["controlled_reruns"] == 41

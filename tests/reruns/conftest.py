@@ -19,9 +19,8 @@ from assets.reruns.bundles import (
 from assets.reruns.worker.build import build_worker
 from assets.reruns.worker.job import JobBundle, Protocol
 from assets.tables.warehouse import Warehouse
-from pipelines.ingest import IngestRequest, run_ingest
-from pipelines.settings import Settings
 from tests.reruns.dishonest.cases import Case, load_cases
+from tests.warehouses import ingest_into
 
 QUICK = Protocol(samples=12, wall_samples=6, rounds=2, warmup_s=0.02, kept_calls=3)
 
@@ -116,14 +115,7 @@ def item_with(plain_case: Case) -> Callable[..., BundleItem]:
 
 @pytest.fixture(scope="session")
 def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A warehouse with the sample, to be read only."""
-    root = tmp_path_factory.mktemp("sample-index")
-    settings = Settings(root / "warehouse", root / "home", "sample")
-    home = os.environ.get("DAGSTER_HOME")
-    try:
-        run_ingest(settings, IngestRequest("sample"))
-    finally:
-        os.environ.pop("DAGSTER_HOME", None)
-        if home is not None:
-            os.environ["DAGSTER_HOME"] = home
-    return Warehouse(settings.warehouse)
+    """A warehouse with the sample as it was reported, to be read only."""
+    root = tmp_path_factory.mktemp("sample-index") / "warehouse"
+    ingest_into(root)
+    return Warehouse(root)

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from pipelines.definitions import build_definitions
 from pipelines.jobs import CONTROLLED_RERUN
 from pipelines.settings import Settings
 from tests.reruns.index import a_run, copy_of, rows, use_local
+from tests.warehouses import ingest_into
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +113,33 @@ def test_the_shipped_session_is_verified_and_imported_once(
 ) -> None:
     own = copy_of(sample_index, tmp_path / "warehouse")
     [first] = import_sample_results(own)
-    [second] = import_sample_results(own)
+    assert import_sample_results(own) == []
     assert first.publication is not None
-    assert second.publication is None
     verified = [run for run in first.runs if run.evidence_level == "verified"]
     assert len(verified) == sum(run.status == "passed" for run in first.runs) > 30
+    build_database(own)
     assert rows(own, "select count(*) > 0 from verified_records") == [(True,)]
+
+
+def test_the_shipped_session_waits_until_all_its_runs_are_published(tmp_path: Path) -> None:
+    root = tmp_path / "warehouse"
+    ingest_into(root, "baseline", build=False)
+    assert import_sample_results(Warehouse(root)) == []
+    ingest_into(root, build=False)
+    [imported] = import_sample_results(Warehouse(root))
+    assert imported.publication is not None
+
+
+def test_what_imports_the_shipped_session_can_start_no_worker() -> None:
+    # Whatever could start one is not even loaded.
+    program = (
+        "import sys, assets.reruns.sample_results; "
+        "print(*(name for name in sys.modules if 'launchers' in name or name.endswith('.lane')))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert set(loaded) <= {"assets.reruns.launchers", "assets.reruns.launchers.settings"}
 
 
 def test_a_result_of_runs_that_are_not_published_is_refused(tmp_path: Path) -> None:
