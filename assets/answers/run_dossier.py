@@ -54,7 +54,10 @@ def _reproductions(row: Row) -> Section:
         other = item["reproduces_digest"] if made else item["run_digest"]
         ratio = f", {ratio_text(item['ratio'])} the reported time" if item["ratio"] else ""
         label = "reproduces" if made else "measured again by"
-        section.add(label, f"{short(other)}: {item['verdict']}{ratio} ({item['controlled_gpu']})")
+        verdict = f"{item['verdict']}{ratio} ({item['controlled_gpu']})"
+        reasons = ", ".join(item["unverified_because"])
+        trust = f"not verified: {reasons}" if reasons else "verified"
+        section.add(label, f"{short(other)}: {verdict}, {trust}")
     if not row["reproductions"]:
         section.add("none", "not measured again")
     return section

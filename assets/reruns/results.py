@@ -321,8 +321,10 @@ class _Staged:
         rows = self._connection.execute(
             "select distinct reproductions.runner from reproductions "
             "inner join runs using (run_digest) "
-            "where runs.implementation_digest = $implementation "
-            "and runs.workload_digest = $workload and len(reproductions.unverified_because) = 0 "
+            "inner join run_eligibility using (run_digest) "
+            "where run_eligibility.eligible and runs.implementation_digest = $implementation "
+            "and runs.workload_digest = $workload "
+            "and runs.evidence_level in ('verified', 'replicated') "
             "and reproductions.runner is not null",
             {
                 "implementation": reported.implementation_digest,

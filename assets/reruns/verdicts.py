@@ -37,6 +37,23 @@ class Unverified(StrEnum):
     CACHED_BUILD = "CACHED_BUILD"
     WORKER_SAYS_NO = "WORKER_SAYS_NO"
 
+    @property
+    def explanation(self) -> str:
+        """One sentence for people."""
+        return _EXPLANATIONS[self]
+
+
+_EXPLANATIONS = {
+    Unverified.NOT_PASSED: "The solution did not pass.",
+    Unverified.NOT_ON_A_GPU: "It was measured on a CPU, which is for trials only.",
+    Unverified.PROTOCOL_NOT_APPROVED: "The parameters are not the protocol's own, e.g. too few "
+    "samples.",
+    Unverified.CALIBRATION_NOT_CLEAN: "The machine was not as it should be, or changed meanwhile.",
+    Unverified.INCOMPLETE_SESSION: "The session was cancelled, broke, or met its deadline.",
+    Unverified.CACHED_BUILD: "A compiled library came out of a build cache.",
+    Unverified.WORKER_SAYS_NO: "The worker itself says that the session can verify nothing.",
+}
+
 
 @dataclass(frozen=True)
 class Timed:

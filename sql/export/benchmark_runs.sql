@@ -17,6 +17,18 @@ superseded as (
     from corrections
     where action = 'supersede' and target_kind = 'run'
     group by replacement_digest
+),
+
+-- Named runners with a verified rerun of the same implementation on the same workload.
+replications as (
+    select
+        runs.implementation_digest,
+        runs.workload_digest,
+        count(distinct reproductions.runner) as runners
+    from runs
+    inner join reproductions using (run_digest)
+    where runs.evidence_level in ('verified', 'replicated')
+    group by runs.implementation_digest, runs.workload_digest
 )
 
 select
@@ -45,7 +57,10 @@ select
     runs.uncertainty_high_ns as "uncertaintyHigh",
     true as "reported",
     runs.evidence_level in ('verified', 'replicated') as "reproducedByKernelindex",
-    0 as "independentReplicationCount",
+    case
+        when runs.evidence_level = 'replicated' then coalesce(replications.runners, 0)
+        else 0
+    end as "independentReplicationCount",
     coalesce(implementations.source_available, false) as "sourceAvailable",
     false as "installable",
     implementations.license_concluded as "licenseExpression",
@@ -74,4 +89,8 @@ inner join manifests as environment_manifests
     on environment_manifests.digest = runs.environment_digest
 left join withdrawn on withdrawn.target_digest = runs.run_digest
 left join superseded on superseded.replacement_digest = runs.run_digest
+left join replications
+    on
+        replications.implementation_digest = runs.implementation_digest
+        and replications.workload_digest = runs.workload_digest
 order by runs.observed_at, runs.run_digest

@@ -38,13 +38,13 @@ with verified as (
     inner join run_eligibility using (run_digest)
     inner join reproductions using (run_digest)
     inner join environments using (environment_digest)
-    where run_eligibility.eligible and len(reproductions.unverified_because) = 0
+    where run_eligibility.eligible and runs.evidence_level in ('verified', 'replicated')
 ),
 
 counted as (
     select
         comparison_key,
-        count(*) as verified_runs,
+        count(distinct run_digest) as verified_runs,
         count(distinct runner) as runners
     from verified
     group by comparison_key

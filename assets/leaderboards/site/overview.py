@@ -101,8 +101,9 @@ _VERIFIED = """
         runs.observed_at,
         environments.gpu_product
     from runs
+    inner join run_eligibility using (run_digest)
     inner join environments using (environment_digest)
-    where runs.evidence_level in ('verified', 'replicated')
+    where run_eligibility.eligible and runs.evidence_level in ('verified', 'replicated')
     order by runs.observed_at desc, runs.run_digest
     limit $limit
 """

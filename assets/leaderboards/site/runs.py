@@ -1,6 +1,6 @@
 """The page of each run: everything that is known of it, with its manifest and how to cite it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,19 @@ def write_run_pages(
     return number
 
 
+_BASIS = {"reported": "the source says so", "reproducible": "source and log are kept"}
+
+
+def _evidence(row: Mapping[str, Any], reproductions: Sequence[Mapping[str, Any]]) -> str:
+    """What stands behind the evidence level, in one sentence."""
+    own = next((item for item in reproductions if item["run_digest"] == row["run_digest"]), None)
+    if own is not None:
+        reasons = ", ".join(own["unverified_because"])
+        return f"a controlled rerun, not verified: {reasons}" if reasons else "a controlled rerun"
+    again = "measured again, see below" if reproductions else "not measured again"
+    return f"{_BASIS.get(row['evidence_level'], 'confirmed')}; {again}"
+
+
 def _write(
     reader: IndexReader,
     renderer: Renderer,
@@ -98,6 +111,7 @@ def _write(
             sections=_sections(dossier, row),
             citation=citation,
             reproductions=reproductions,
+            evidence=_evidence(row, reproductions),
             figure=figure,
             manifests=(
                 ("run", pretty_json(manifest["run"])),
