@@ -4,11 +4,13 @@ Needs python3 with torch, nothing else of the project's dependencies:
 
     python3 bench/rerun_worker.py dishonest --gpu 0
     python3 bench/rerun_worker.py spread --gpu 0 --dataset DIR [--dataset DIR] --out OUT
+    python3 bench/rerun_worker.py together --gpu 0 --gpu-beside 1 --dataset DIR --out OUT
 
 `dishonest` measures every case of tests/reruns/dishonest and compares verdicts with what they
 must be. `spread` takes solutions of datasets in FlashInfer-Bench layout, measures the same bundle
-in separate worker runs, and prints each median with its spread. Both write what they found to
---out: the result bundles as one archive, and a summary as JSON.
+in separate worker runs, and prints each median with its spread. `together` measures it on each of
+two GPUs alone and then on both at once. All write what they found to --out: the result bundles as
+one archive, and a summary as JSON.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,8 +51,9 @@ class Pick:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("dishonest", "spread"))
+    parser.add_argument("what", choices=("dishonest", "spread", "together"))
     parser.add_argument("--gpu", default="0", help="GPU index, or cpu")
+    parser.add_argument("--gpu-beside", default="1", help="the other GPU, for `together`")
     parser.add_argument("--out", type=Path, help="folder for the archive and the summary")
     parser.add_argument("--dataset", type=Path, action="append", default=[])
     parser.add_argument("--solution", action="append", default=[], help="only these names")
@@ -67,7 +71,8 @@ def main() -> int:
     chosen = parser.parse_args()
     out = chosen.out or Path(tempfile.mkdtemp(prefix="kernelindex-bench-"))
     out.mkdir(parents=True, exist_ok=True)
-    return try_cases(chosen, out) if chosen.what == "dishonest" else measure_spread(chosen, out)
+    ways = {"dishonest": try_cases, "spread": measure_spread, "together": measure_together}
+    return ways[chosen.what](chosen, out)
 
 
 def try_cases(chosen: argparse.Namespace, out: Path) -> int:
@@ -81,7 +86,7 @@ def try_cases(chosen: argparse.Namespace, out: Path) -> int:
         work = Path(folder)
         limits = Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=150.0)
         bundle = write_bundle(work / "job", items, reason="bench", protocol=protocol, limits=limits)
-        result, seconds = run_worker(bundle, work / "result", chosen, work)
+        result, seconds = run_worker(bundle, work / "result", chosen, chosen.gpu, work)
         archive(out / "dishonest-results.tar.gz", [work / "result"])
     wrong = 0
     for item in result["items"]:
@@ -101,21 +106,14 @@ def try_cases(chosen: argparse.Namespace, out: Path) -> int:
 
 def measure_spread(chosen: argparse.Namespace, out: Path) -> int:
     picks = {pick.item.item_id: pick for pick in choose(chosen)}
-    if not picks:
-        print("no solution of these datasets can be measured without tensor files")
-        return 1
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        protocol = Protocol(samples=chosen.samples, rounds=chosen.rounds)
-        bundle = write_bundle(
-            work / "job", [pick.item for pick in picks.values()], reason="bench", protocol=protocol,
-            limits=Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=240.0),
-        )  # fmt: skip
+        bundle = bundle_of(picks, chosen, work)
         places = []
         for number in range(chosen.runs):
             place = work / f"result-{number}"
-            result, seconds = run_worker(bundle, place, chosen, work)
+            result, seconds = run_worker(bundle, place, chosen, chosen.gpu, work)
             results.append(result)
             places.append(place)
             statuses = dict(Counter(item["status"] for item in result["items"]))
@@ -141,6 +139,53 @@ def measure_spread(chosen: argparse.Namespace, out: Path) -> int:
     print(f"{steady} of {len(slow)} solutions over 20 us have medians within 1% over all runs")
     save(out / "spread-summary.json", {"rows": rows, "results": results})
     return 0
+
+
+def measure_together(chosen: argparse.Namespace, out: Path) -> int:
+    picks = {pick.item.item_id: pick for pick in choose(chosen)}
+    gpus = (chosen.gpu, chosen.gpu_beside)
+    results: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        bundle = bundle_of(picks, chosen, work)
+
+        def measure(when: str, gpu: str) -> None:
+            place = work / f"{when}-{gpu}"
+            result, seconds = run_worker(bundle, place, chosen, gpu, work)
+            results[place.name] = result
+            print(f"{place.name}: state {result['state']}, {seconds:.0f} s", flush=True)
+            print_machine(result)
+            archive(out / f"{place.name}.tar.gz", [place])
+
+        for gpu in gpus:
+            measure("alone", gpu)
+        with ThreadPoolExecutor(len(gpus)) as pool:
+            for done in [pool.submit(measure, "together", gpu) for gpu in gpus]:
+                done.result()
+    rows = [
+        row(pick, [results[f"alone-{gpu}"], results[f"together-{gpu}"]]) | {"gpu": gpu}
+        for pick in picks.values()
+        for gpu in gpus
+    ]
+    for line in rows:
+        alone, together = (*line["medians_ns"], None, None)[:2]
+        print(
+            f"{line['label']:74} GPU {line['gpu']} {'/'.join(line['statuses']):8}",
+            f"alone {alone / 1000:9.2f} us, together {together / 1000:9.2f} us,"
+            f" {together / alone - 1:+.2%}" if alone and together else ",".join(line["reasons"]),
+        )  # fmt: skip
+    save(out / "together-summary.json", {"rows": rows, "results": results})
+    return 0
+
+
+def bundle_of(picks: dict[str, Pick], chosen: argparse.Namespace, work: Path) -> JobBundle:
+    return write_bundle(
+        work / "job",
+        [pick.item for pick in picks.values()],
+        reason="bench",
+        protocol=Protocol(samples=chosen.samples, rounds=chosen.rounds),
+        limits=Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=240.0),
+    )
 
 
 def choose(chosen: argparse.Namespace) -> list[Pick]:
@@ -172,6 +217,8 @@ def choose(chosen: argparse.Namespace) -> list[Pick]:
             item = BundleItem(f"item-{len(picks)}", definition, workload, solution)
             times = reported.get((name, str(workload["workload"].get("uuid"))), {})
             picks.append(Pick(item, label, times))
+    if not picks:
+        raise SystemExit("no solution of these datasets can be measured without tensor files")
     return evenly(picks, chosen.max_solutions)
 
 
@@ -254,12 +301,12 @@ def input_bytes(definition: dict[str, Any], row: dict[str, Any]) -> int:
 
 
 def run_worker(
-    bundle: JobBundle, place: Path, chosen: argparse.Namespace, work: Path
+    bundle: JobBundle, place: Path, chosen: argparse.Namespace, gpu: str, work: Path
 ) -> tuple[dict[str, Any], float]:
-    worker = build_worker(work / "kernelindex_worker.pyz")
+    worker = build_worker(work / f"{place.name}.pyz")
     command = [
         sys.executable, str(worker), "run", str(bundle.root), "--out", str(place),
-        "--gpu", chosen.gpu, "--build-cache", str(work / "builds"), *chosen.worker_argument,
+        "--gpu", gpu, "--build-cache", str(work / "builds"), *chosen.worker_argument,
     ]  # fmt: skip
     started = time.monotonic()
     code = subprocess.run(command, stdout=sys.stderr, check=False).returncode

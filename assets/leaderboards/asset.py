@@ -19,6 +19,7 @@ from assets.leaderboards.build import (
 )
 from assets.leaderboards.catalog import PUBLISHED_PREFIX, ColumnSource, SqlTable, sql_catalog
 from assets.leaderboards.column_lineage import Lineage, column_lineage
+from assets.leaderboards.site.table_plots import table_plots
 from assets.leaderboards.sql_file import Severity
 from assets.tables.warehouse import Warehouse
 
@@ -68,8 +69,10 @@ def database_assets(
             yield from _all_checks(error.outcome)
             raise dg.Failure(error.message, allow_retries=False) from error
         lineage = column_lineage(tables, opened.root / _LINEAGE)
+        plots = table_plots(opened) if catalog is None else {}
         for built in outcome.tables:
-            yield _materialization(built, lineage[built.table.name])
+            name = built.table.name
+            yield _materialization(built, lineage[name], plots.get(name))
         yield from _all_checks(outcome)
 
     return database
@@ -122,7 +125,9 @@ def _progress(step: BuildProgress) -> str:
     return f"{step.done} of {step.total}: {step.name}, {rows}"
 
 
-def _materialization(built: TableOutcome, lineage: Lineage) -> dg.MaterializeResult[object]:
+def _materialization(
+    built: TableOutcome, lineage: Lineage, plots: str | None
+) -> dg.MaterializeResult[object]:
     schema = dg.TableSchema(
         columns=[dg.TableColumn(column.name, column.type, column.text) for column in built.columns]
     )
@@ -134,6 +139,8 @@ def _materialization(built: TableOutcome, lineage: Lineage) -> dg.MaterializeRes
     if built.rows is not None:
         metadata["dagster/row_count"] = dg.MetadataValue.int(built.rows)
         metadata["sample"] = dg.MetadataValue.md(_markdown(built))
+    if plots is not None:
+        metadata["plots"] = dg.MetadataValue.md(plots)
     return dg.MaterializeResult(asset_key=dg.AssetKey(built.table.name), metadata=metadata)
 
 

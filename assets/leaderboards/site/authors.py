@@ -82,6 +82,11 @@ def write_author_pages(reader: IndexReader, renderer: Renderer, folder: SiteFold
     return len(by_author)
 
 
+def author_figures(reader: IndexReader) -> list[Figure]:
+    """The fast_p curves of all authors, one figure for each device."""
+    return _figures(grouped(reader.rows(_CURVES), "gpu_product"))
+
+
 def _figures(curves: dict[str, list[Row]], author: str | None = None) -> list[Figure]:
     figures = []
     for gpu_product, rows in curves.items():

@@ -115,8 +115,8 @@ def latency_by_size(
 
 
 def record_history(name: str, group: str, events: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """How the record of a comparison group fell over time; one event alone is no history."""
-    if len(events) < 2:
+    """How the record of a comparison group fell over time; one moment alone is no history."""
+    if len({event["at"] for event in events}) < 2:
         return None
     points = tuple(
         Point(

@@ -155,6 +155,13 @@ def write_operation_pages(reader: IndexReader, renderer: Renderer, folder: SiteF
     return len(operations)
 
 
+def operation_figures(reader: IndexReader, operation: Row) -> tuple[list[Figure], list[Figure]]:
+    """An operation's latencies by size, one figure for each device, and histories of records."""
+    tried = _tried(reader, operation)
+    groups = tried.standing.groups if tried.standing else ()
+    return _size_figures(operation, groups), _histories(groups, tried.events)
+
+
 def _write_operation(
     reader: IndexReader,
     renderer: Renderer,

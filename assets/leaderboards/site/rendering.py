@@ -17,7 +17,8 @@ from assets.leaderboards.site import addresses
 _PACKAGE = "assets.leaderboards.site"
 # What stands where there is no value.
 NONE = "\N{EN DASH}"
-STATIC_FILES = ("style.css", "site.js")
+STYLE_SHEET = "style.css"
+STATIC_FILES = (STYLE_SHEET, "site.js")
 
 # Words that stand for what a code says where there is no room for the code.
 _STATUS_WORDS = {"passed": "passed"}

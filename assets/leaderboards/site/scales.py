@@ -102,4 +102,6 @@ def _log_ticks(low: float, high: float) -> tuple[float, ...]:
     factors = (1, 2, 5) if decades < 3 else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [factor * 10.0**power for power in powers for factor in factors]
-    return tuple(tick for tick in ticks if low <= tick <= high)
+    inside = tuple(tick for tick in ticks if low <= tick <= high)
+    # One tick says nothing of the distance between two values.
+    return inside if len(inside) > 2 else _round_ticks(low, high)

@@ -36,6 +36,13 @@ def test_equal_ratios_are_equally_far_apart_on_a_logarithmic_scale() -> None:
     assert scale.place(10) - scale.place(1) == pytest.approx(scale.place(100) - scale.place(10))
 
 
+@given(_POSITIVE, st.floats(min_value=1, max_value=1e4))
+def test_a_logarithmic_scale_has_ticks_to_measure_by(low: float, factor: float) -> None:
+    scale = fitted(Axis("a", kind="log"), [low, low * factor])
+    assert 2 <= len(scale.ticks) <= 12
+    assert len({round(scale.place(tick), 6) for tick in scale.ticks}) == len(scale.ticks)
+
+
 def test_a_logarithmic_scale_takes_no_zero() -> None:
     with pytest.raises(ValueError, match="positive"):
         fitted(Axis("a", kind="log"), [0, 1])
