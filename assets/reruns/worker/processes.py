@@ -122,7 +122,7 @@ class Child:
         try:
             self._channel.sendall(request + b"\n")
         except OSError as error:
-            raise ChildDied(str(error)) from error
+            raise self._died(str(error)) from error
 
     def receive(self, timeout_s: float) -> Answer:
         """The answer to the request that was sent last; raises as `ask` does."""
@@ -152,9 +152,9 @@ class Child:
                 try:
                     piece = self._channel.recv(1 << 16)
                 except OSError as error:
-                    raise ChildDied(str(error)) from error
+                    raise self._died(str(error)) from error
                 if not piece:
-                    raise ChildDied("the process closed its channel")
+                    raise self._died("the process closed its channel")
                 self._buffer += piece
                 if len(self._buffer) > _MAX_ANSWER_BYTES:
                     raise ChildTampered("an answer is larger than any real one")
@@ -167,6 +167,15 @@ class Child:
                 raise ChildTooLarge(f"more than {self._memory_bytes} bytes resident")
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
+
+    def _died(self, detail: str) -> ChildDied:
+        """The error to raise; raises `Stopped` instead where the worker was stopped meanwhile.
+
+        Who stops the worker signals its children too, and they may be gone before it knows.
+        """
+        time.sleep(_POLL_S)
+        self._stop.check()
+        return ChildDied(detail)
 
     def kill(self) -> None:
         """Kill the process and everything in its group; harmless when it is gone."""
