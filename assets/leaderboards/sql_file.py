@@ -273,11 +273,11 @@ def _check_repeatable(file: SqlFile) -> None:
     """
     for aggregate in file.query.find_all(exp.Func):
         if _depends_on_order(aggregate):
-            text = aggregate.sql(DIALECT)
+            lines = [node.meta["line"] for node in aggregate.walk() if "line" in node.meta]
             raise SqlContractError(
                 file.path,
-                file.line_of(text.partition("(")[0]),
-                f"the result of {text} depends on the order of its rows; write `order by` in it"
+                min(lines, default=1),
+                f"the result of {aggregate.sql(DIALECT)} depends on the order of its rows; write `order by` in it"
                 " (or cast a sum of integers to bigint)",
             )
 
