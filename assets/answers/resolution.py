@@ -85,8 +85,7 @@ _BESTS = """
             max(runs.observed_at) as observed_at,
             arg_min(runs.run_digest, (runs.primary_value, runs.run_digest)) as run_digest
         from runs
-        inner join run_eligibility using (run_digest)
-        where runs.operation_digest = $operation and run_eligibility.eligible
+        where runs.operation_digest = $operation and runs.eligible
         group by all
     ),
 

@@ -17,21 +17,20 @@
 -- assert rank_in_group: rank <= display_order and display_order <= group_size
 with eligible as (
     select
-        runs.run_digest,
-        runs.comparison_key,
-        runs.primary_value,
-        case when not runs.source_native then runs.uncertainty_low_ns end as low,
-        case when not runs.source_native then runs.uncertainty_high_ns end as high,
-        case runs.evidence_level
+        run_digest,
+        comparison_key,
+        primary_value,
+        case when not source_native then uncertainty_low_ns end as low,
+        case when not source_native then uncertainty_high_ns end as high,
+        case evidence_level
             when 'replicated' then 1
             when 'verified' then 2
             when 'reproducible' then 3
             else 4
         end as evidence_order,
-        runs.observed_at
+        observed_at
     from runs
-    inner join run_eligibility using (run_digest)
-    where run_eligibility.eligible
+    where eligible
 ),
 
 groups_with_intervals as (

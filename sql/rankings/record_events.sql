@@ -22,10 +22,9 @@ with passed as (
         runs.primary_value,
         runs.observed_at,
         coalesce(dataset_revisions.revision_at, runs.published_at) as arrived_at,
-        run_eligibility.eligible,
-        list_contains(run_eligibility.reasons, 'RETRACTED') as retracted
+        runs.eligible,
+        list_contains(runs.excluded_because, 'RETRACTED') as retracted
     from runs
-    inner join run_eligibility using (run_digest)
     left join dataset_revisions
         on
             dataset_revisions.dataset = runs.dataset

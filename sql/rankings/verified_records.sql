@@ -35,10 +35,9 @@ with verified as (
         runs.observed_at,
         reproductions.runner
     from runs
-    inner join run_eligibility using (run_digest)
     inner join reproductions using (run_digest)
     inner join environments using (environment_digest)
-    where run_eligibility.eligible and len(reproductions.unverified_because) = 0
+    where runs.eligible and len(reproductions.unverified_because) = 0
 ),
 
 counted as (

@@ -178,8 +178,8 @@ select
     runs.primary_unit,
     runs.primary_statistic,
     runs.status,
-    run_eligibility.eligible,
-    run_eligibility.reasons as excluded_because,
+    runs.eligible,
+    runs.excluded_because,
     ranked_runs.rank,
     ranked_runs.group_size,
     records.run_digest as record_run_digest,
@@ -258,7 +258,6 @@ select
     runs.publication_id,
     runs.published_at
 from runs
-inner join run_eligibility using (run_digest)
 left join ranked_runs using (run_digest)
 left join records on records.comparison_key = runs.comparison_key
 left join ranked_implementations

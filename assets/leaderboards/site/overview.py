@@ -19,7 +19,7 @@ _SHOWN_VERIFIED = 10
 _COUNTS = """
     select
         (select count(*) from runs) as runs,
-        (select count(*) from run_eligibility where eligible) as runs_ranked,
+        (select count(*) from runs where eligible) as runs_ranked,
         (select count(*) from operations) as operations,
         (select count(*) from workloads) as workloads,
         (select count(*) from implementations) as implementations,
