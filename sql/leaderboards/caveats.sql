@@ -6,7 +6,7 @@
 -- column value: what was found, see caveat_codes; null where there is no number
 -- column threshold: what it is compared with; null where there is no number
 -- note: A caveat changes no rank. It says what to know before a number is used.
-with passed as (
+with passed as not materialized (
     select
         run_digest,
         workload_digest,
