@@ -70,9 +70,10 @@ class Resolution:
 
 _BESTS = """
     with bests as (
-        select *
+        select ranked_implementations.*
         from ranked_implementations
-        where rank = 1
+        inner join strict_groups using (strict_group)
+        where rank = 1 and strict_groups.operation_digest = $operation
         qualify row_number() over (partition by strict_group order by display_order) = 1
     ),
 
@@ -94,7 +95,7 @@ _BESTS = """
             caveats.run_digest,
             list(caveats.code order by caveats.code) as caveats
         from caveats
-        semi join measured on measured.run_digest = caveats.run_digest
+        semi join measured using (strict_group, run_digest)
         group by all
     )
 

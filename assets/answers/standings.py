@@ -143,8 +143,8 @@ _ENTRIES = """
             runs.implementation_digest,
             list(distinct caveats.code order by caveats.code) as caveats
         from caveats
-        inner join runs using (run_digest)
-        where runs.strict_group in (select unnest($groups))
+        inner join runs using (strict_group, run_digest)
+        where caveats.strict_group in (select unnest($groups))
         group by all
     )
 

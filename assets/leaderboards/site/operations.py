@@ -49,7 +49,7 @@ _RUNS = """
             caveats.run_digest,
             list(caveats.code order by caveats.code) as caveats
         from caveats
-        inner join runs using (run_digest)
+        inner join runs using (strict_group, run_digest)
         where runs.operation_digest = $operation
         group by caveats.run_digest
     )
