@@ -90,7 +90,8 @@ _GENERATORS = {
     """,
     "protocols": """
         select
-            'sha256:' || sha256('protocol') as protocol_digest, 'protocol' as name, 'protocol' as title,
+            'sha256:' || sha256('protocol') as protocol_digest, 'protocol' as name,
+            'protocol' as title,
             '{}' as canonical_json
     """,
     "environments": """
