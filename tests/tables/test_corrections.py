@@ -56,7 +56,8 @@ def publish(warehouse: Warehouse, *corrections: dict):
 
 def test_a_retracted_run_loses_its_rank_and_keeps_its_evidence(warehouse: Warehouse) -> None:
     leader, second = leaders(warehouse)
-    stated = f"select * exclude (eligible, excluded_because) from runs where run_digest = '{leader}'"
+    columns = "* exclude (eligible, excluded_because)"
+    stated = f"select {columns} from runs where run_digest = '{leader}'"
     [evidence] = ask(warehouse, stated)
     record = publish(warehouse, {"action": "retract", "target": leader})
     assert record is not None
