@@ -13,10 +13,15 @@ import json
 import resource
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 
+from assets.answers.dossiers import dossier
+from assets.answers.lookup import find, find_operation, short
+from assets.answers.resolution import resolve
+from assets.answers.standings import standing
 from assets.leaderboards.build import DatabaseOutcome, build_database
 from assets.tables.contracts import STAGED
 from assets.tables.publication import PublicationRequest, publish
@@ -44,7 +49,7 @@ _GENERATORS = {
             'sha256:' || sha256('operation' || range) as operation_digest,
             'operation_' || range as name, 'family_' || range % 15 as family,
             'sha256:' || sha256('reference' || range) as reference_digest,
-            '{"n":4096}' as constant_axes_json,
+            '{"n":4096}' as constant_axes_json, ['m'] as variable_axes,
             '{"spec":{"outputs":[{"tensor":{"dtype":"bf16","shape":["m","n"]}}]}}'
                 as canonical_json,
             'synthetic' as dataset
@@ -57,7 +62,9 @@ _GENERATORS = {
             'uuid ' || range as external_id, 'operation_' || range % $operations as definition_name,
             'sha256:' || sha256('inputs' || range) as input_fingerprint,
             '{"m":' || range % 4096 || '}' as axes_json, 'm=' || range % 4096 as axes_label,
-            '{"spec":{"tensors":{"x":{"dtype":"bf16","shape":[' || range % 4096 || ',4096]}}}}'
+            ['bf16'] as dtypes,
+            '{"spec":{"axes":{"m":' || range % 4096 || '},"correctness":{},'
+                || '"tensors":{"x":{"dtype":"bf16","shape":[' || range % 4096 || ',4096]}}}}'
                 as canonical_json,
             'synthetic' as dataset
         from range($runs // 200)
@@ -84,12 +91,14 @@ _GENERATORS = {
     "protocols": """
         select
             'sha256:' || sha256('protocol') as protocol_digest, 'protocol' as name,
+            'protocol' as title,
             '{}' as canonical_json
     """,
     "environments": """
         select
             'sha256:' || sha256('environment' || range) as environment_digest,
-            list_extract($gpus, 1 + range % 4) as gpu_product, 'sm_100' as gpu_architecture
+            list_extract($gpus, 1 + range % 4) as gpu_product, 'sm_100' as gpu_architecture,
+            'environment ' || range as summary
         from range(6)
     """,
     "runs": """
@@ -184,25 +193,23 @@ def make_warehouse(folder: Path, runs: int) -> Warehouse:
 
 
 def measure_queries(warehouse: Warehouse) -> dict[str, float]:
-    """Seconds of the questions that people ask most, on a fresh connection each."""
-    seconds = {}
+    """Seconds of the answers that people ask for most, each on a fresh connection."""
     with duckdb.connect(str(warehouse.database), read_only=True) as connection:
-        digest, operation = connection.sql(
-            "select run_digest, operation_digest from runs where status = 'passed' limit 1"
-        ).fetchall()[0]
-    questions = {
-        "top": (
-            "select runs.solution_name, ranked_runs.primary_value, ranked_runs.rank"
-            " from ranked_runs inner join runs using (run_digest)"
-            " where operation_digest = $what and rank <= 3",
-            operation,
+        [(digest, operation)] = connection.sql(
+            "select run_digest, definition_name from runs where status = 'passed' limit 1"
+        ).fetchall()
+    questions: dict[str, Callable[[duckdb.DuckDBPyConnection], object]] = {
+        "top": lambda connection: standing(connection, find_operation(connection, operation)),
+        "show": lambda connection: dossier(connection, find(connection, short(digest))),
+        "resolve": lambda connection: resolve(
+            connection, operation, {"m": 128}, dtype="bf16", gpu=_GPUS[0]
         ),
-        "show": ("from run_dossiers where run_digest = $what", digest),
     }
-    for name, (query, what) in questions.items():
+    seconds = {}
+    for name, ask in questions.items():
         with duckdb.connect(str(warehouse.database), read_only=True) as connection:
             started = time.monotonic()
-            connection.sql(query, params={"what": what}).fetchall()
+            ask(connection)
             seconds[name] = round(time.monotonic() - started, 3)
     return seconds
 

@@ -117,10 +117,9 @@ _RUN = f"""
         runs.solution_name,
         runs.author_directory,
         runs.primary_value,
-        run_eligibility.reasons,
+        runs.excluded_because,
         {", ".join(_MUST_AGREE.values())}
     from runs
-    inner join run_eligibility using (run_digest)
     left join workloads using (workload_digest)
     left join protocols using (protocol_digest)
     left join environments using (environment_digest)

@@ -45,11 +45,10 @@ def _implementation(
         select
             environments.gpu_product,
             count(*) as runs,
-            count(*) filter (where run_eligibility.eligible) as eligible,
+            count(*) filter (where runs.eligible) as eligible,
             count(distinct runs.workload_digest) as workloads,
             list(distinct runs.status order by runs.status) as statuses
         from runs
-        inner join run_eligibility using (run_digest)
         inner join environments using (environment_digest)
         where runs.implementation_digest = $digest
         group by all

@@ -95,18 +95,18 @@ def find_all(
     for kind in kinds:
         label, condition = _NAMES[kind]
         column = f"{kind}_digest"
-        parameters = {"text": text}
+        select = f"select {column}, {label} from {kind}s where"
+        rows = connection.execute(f"{select} {condition}", {"text": text}).fetchall()
         if digits:
+            # A range, and asked for by itself, so that the statistics of blocks can be used.
             low = f"sha256:{digits[1]}"
-            # A range, so that the statistics of sorted blocks can be used.
-            condition = f"({condition}) or ({column} >= $low and {column} <= $high)"
-            parameters |= {"low": low, "high": f"{low}~"}
-        rows = connection.execute(
-            f"select {column}, {label} from {kind}s where {condition}", parameters
-        ).fetchall()
+            limits = {"low": low, "high": f"{low}~"}
+            rows += connection.execute(
+                f"{select} {column} >= $low and {column} <= $high", limits
+            ).fetchall()
         found |= {Found(kind, digest, str(name or "")) for digest, name in rows}
         if kind is Kind.IMPLEMENTATION and digits:
-            found |= _renamed(connection, str(parameters["low"]), str(parameters["high"]))
+            found |= _renamed(connection, **limits)
     return sorted(found)
 
 

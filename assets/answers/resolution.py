@@ -70,9 +70,10 @@ class Resolution:
 
 _BESTS = """
     with bests as (
-        select *
+        select ranked_implementations.*
         from ranked_implementations
-        where rank = 1
+        inner join strict_groups using (strict_group)
+        where rank = 1 and strict_groups.operation_digest = $operation
         qualify row_number() over (partition by strict_group order by display_order) = 1
     ),
 
@@ -85,8 +86,7 @@ _BESTS = """
             max(runs.observed_at) as observed_at,
             arg_min(runs.run_digest, (runs.primary_value, runs.run_digest)) as run_digest
         from runs
-        inner join run_eligibility using (run_digest)
-        where runs.operation_digest = $operation and run_eligibility.eligible
+        where runs.operation_digest = $operation and runs.eligible
         group by all
     ),
 
@@ -95,7 +95,7 @@ _BESTS = """
             caveats.run_digest,
             list(caveats.code order by caveats.code) as caveats
         from caveats
-        semi join measured on measured.run_digest = caveats.run_digest
+        semi join measured using (strict_group, run_digest)
         group by all
     )
 

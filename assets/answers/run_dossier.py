@@ -15,7 +15,7 @@ from assets.answers.sections import (
     corrections_section,
     data_of,
     provenance_section,
-    row_of,
+    rows_of,
 )
 from assets.answers.units import count_text, latency_text, ratio_text
 from assets.answers.values import json_value
@@ -24,7 +24,28 @@ from assets.manifests.canonical import canonical_number
 
 def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
     """Everything that is known of a run."""
-    return dossier_of_row(found, row_of(connection, "run_dossiers", "run_digest", found.digest))
+    # The view compares digests, of which every run has another, only inside the run's groups.
+    [row] = rows_of(
+        connection,
+        """
+        select * from run_dossiers
+        where
+            run_digest = $digest
+            and strict_group = $strict_group
+            and comparison_key = $comparison_key
+        """,
+        {"digest": found.digest, **_groups(connection, found)},
+    )
+    return dossier_of_row(found, row)
+
+
+def _groups(connection: duckdb.DuckDBPyConnection, found: Found) -> Row:
+    [row] = rows_of(
+        connection,
+        "select strict_group, comparison_key from runs where run_digest = $digest",
+        {"digest": found.digest},
+    )
+    return row
 
 
 def dossier_of_row(found: Found, row: Row) -> Dossier:

@@ -96,7 +96,7 @@ class Standing:
 _GROUPS = """
     select
         runs.strict_group,
-        max(runs.comparison_key) filter (where run_eligibility.eligible) as comparison_key,
+        max(runs.comparison_key) filter (where runs.eligible) as comparison_key,
         runs.workload_digest,
         any_value(workloads.axes_label) as axes,
         any_value(workloads.dtypes) as dtypes,
@@ -107,7 +107,6 @@ _GROUPS = """
         any_value(protocols.title) as protocol,
         any_value(workloads.axes_json) as axes_json
     from runs
-    inner join run_eligibility using (run_digest)
     inner join workloads using (workload_digest)
     inner join environments using (environment_digest)
     inner join protocols using (protocol_digest)
@@ -134,8 +133,7 @@ _ENTRIES = """
             arg_min(runs.run_digest, (runs.primary_value, runs.run_digest)) as run_digest,
             median(runs.speedup_factor) as speedup
         from runs
-        inner join run_eligibility using (run_digest)
-        where run_eligibility.eligible and runs.strict_group in (select unnest($groups))
+        where runs.eligible and runs.strict_group in (select unnest($groups))
         group by all
     ),
 
@@ -145,8 +143,8 @@ _ENTRIES = """
             runs.implementation_digest,
             list(distinct caveats.code order by caveats.code) as caveats
         from caveats
-        inner join runs using (run_digest)
-        where runs.strict_group in (select unnest($groups))
+        inner join runs using (strict_group, run_digest)
+        where caveats.strict_group in (select unnest($groups))
         group by all
     )
 
@@ -182,11 +180,10 @@ _NOT_RANKED = """
         any_value(runs.solution_name),
         any_value(runs.author_directory),
         runs.status,
-        run_eligibility.reasons[1],
+        runs.excluded_because[1],
         count(*) as number
     from runs
-    inner join run_eligibility using (run_digest)
-    where not run_eligibility.eligible and runs.strict_group in (select unnest($groups))
+    where not runs.eligible and runs.strict_group in (select unnest($groups))
     group by all
     order by all
 """

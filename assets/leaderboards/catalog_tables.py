@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from assets.leaderboards.catalog_export import CatalogExport, CatalogObjects, Row
 from assets.manifests.canonical import canonical_json
+from assets.tables.contracts import PUBLISHED
 
 
 def load_tables(
@@ -24,7 +25,9 @@ def load_tables(
     entries: dict[str, set[str]] = {}
     for row in export.benchmark_runs:
         entries.setdefault(row["workloadId"], set()).add(entry_of(row))
-    _table(connection, "runs", _RUNS, [_run(row, objects) for row in export.benchmark_runs])
+    runs = [_run(row, objects) for row in export.benchmark_runs]
+    _table(connection, "published_runs", PUBLISHED["runs"], runs)
+    _table(connection, "identity_aliases", _IDENTITY_ALIASES, [])
     _table(connection, "corrections", _CORRECTIONS, list(_corrections(export)))
     _table(connection, "superseded_implementations", _SUPERSEDED, [])
     _table(connection, "dataset_revisions", _DATASET_REVISIONS, [])
@@ -114,7 +117,8 @@ def _run(row: Row, objects: CatalogObjects) -> Row:
         "implementation_digest": row["implementationId"],
         "environment_digest": row["environmentKey"],
         "comparison_key": row["comparisonKey"],
-        "strict_group": " ".join([row["workloadId"], row["environmentKey"], entry_of(row)]),
+        # The entry tells inputs apart, and with them the strict groups.
+        "input_fingerprint": entry_of(row),
         "status": row["status"],
         "primary_value": row["primaryValue"],
         "uncertainty_low_ns": row.get("uncertaintyLow"),
@@ -167,34 +171,7 @@ def _texts(*names: str) -> list[tuple[str, pa.DataType]]:
 
 
 # The columns of each table that the SQL files read here.
-_RUNS = pa.schema(
-    [
-        *_texts(
-            "run_digest",
-            "operation_digest",
-            "workload_digest",
-            "implementation_digest",
-            "environment_digest",
-            "comparison_key",
-            "strict_group",
-            "status",
-            "evidence_level",
-            "source",
-            "author_directory",
-            "dataset",
-            "revision",
-        ),
-        ("primary_value", pa.float64()),
-        ("uncertainty_low_ns", pa.float64()),
-        ("uncertainty_high_ns", pa.float64()),
-        ("source_native", pa.bool_()),
-        ("observed_at", pa.timestamp("us")),
-        ("published_at", pa.timestamp("us")),
-        ("reference_latency_ms", pa.float64()),
-        ("max_relative_error", pa.float64()),
-        ("not_measured", pa.bool_()),
-    ]
-)
+_IDENTITY_ALIASES = pa.schema(_texts("implementation_digest"))
 _CORRECTIONS = pa.schema(_texts("action", "target_kind", "target_digest"))
 _SUPERSEDED = pa.schema(_texts("implementation_digest"))
 _DATASET_REVISIONS = pa.schema(

@@ -321,8 +321,7 @@ class _Staged:
         rows = self._connection.execute(
             "select distinct reproductions.runner from reproductions "
             "inner join runs using (run_digest) "
-            "inner join run_eligibility using (run_digest) "
-            "where run_eligibility.eligible and runs.implementation_digest = $implementation "
+            "where runs.eligible and runs.implementation_digest = $implementation "
             "and runs.workload_digest = $workload "
             "and runs.evidence_level in ('verified', 'replicated') "
             "and reproductions.runner is not null",

@@ -2,11 +2,12 @@
 -- formula: caveats-v1
 -- key: run_digest, code
 -- column run_digest: the run
+-- column strict_group: group of the run, by which the caveats of many runs are found at once
 -- column code: the caveat, explained in caveat_codes
 -- column value: what was found, see caveat_codes; null where there is no number
 -- column threshold: what it is compared with; null where there is no number
 -- note: A caveat changes no rank. It says what to know before a number is used.
-with passed as (
+with passed as not materialized (
     select
         run_digest,
         workload_digest,
@@ -26,6 +27,7 @@ with passed as (
 mixed_inputs as (
     select
         runs.run_digest,
+        runs.strict_group,
         'MIXED_INPUTS' as code,
         len(workloads.input_fingerprints)::double as value,
         1::double as threshold
@@ -48,6 +50,7 @@ timers_of_groups as (
 timer_era as (
     select
         passed.run_digest,
+        passed.strict_group,
         'TIMER_ERA' as code,
         case
             when passed.is_new_timer then timers_of_groups.old_timer_runs
@@ -81,6 +84,7 @@ typical_references as (
 reference_ratios as (
     select
         passed.run_digest,
+        passed.strict_group,
         greatest(
             passed.reference_latency_ms / typical_references.typical_ms,
             typical_references.typical_ms / passed.reference_latency_ms
@@ -93,6 +97,7 @@ reference_ratios as (
 reference_disagrees as (
     select
         run_digest,
+        strict_group,
         'REFERENCE_DISAGREES' as code,
         ratio as value,
         1.5::double as threshold
@@ -112,6 +117,7 @@ repeats as (
 repeated_measurement as (
     select
         passed.run_digest,
+        passed.strict_group,
         'REPEATED_MEASUREMENT' as code,
         repeats.spread as value,
         1::double as threshold
@@ -122,6 +128,7 @@ repeated_measurement as (
 loose_tolerance as (
     select
         run_digest,
+        strict_group,
         'LOOSE_TOLERANCE' as code,
         max_relative_error as value,
         1e-2::double as threshold
@@ -132,6 +139,7 @@ loose_tolerance as (
 not_measured as (
     select
         run_digest,
+        strict_group,
         'NOT_MEASURED' as code,
         null::double as value,
         null::double as threshold
@@ -142,6 +150,7 @@ not_measured as (
 source_of_other_definition as (
     select
         runs.run_digest,
+        runs.strict_group,
         'SOURCE_OF_OTHER_DEFINITION' as code,
         null::double as value,
         null::double as threshold
@@ -166,6 +175,7 @@ floors as (
 impossible_speed as (
     select
         passed.run_digest,
+        passed.strict_group,
         'IMPOSSIBLE_SPEED' as code,
         passed.primary_value::double as value,
         floors.floor_ns as threshold
@@ -177,6 +187,7 @@ impossible_speed as (
 unknown_architecture as (
     select
         runs.run_digest,
+        runs.strict_group,
         'UNKNOWN_ARCHITECTURE' as code,
         null::double as value,
         null::double as threshold
@@ -207,6 +218,7 @@ all_caveats as (
 
 select
     run_digest,
+    strict_group,
     code,
     value,
     threshold

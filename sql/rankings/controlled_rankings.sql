@@ -39,10 +39,9 @@ with taken as (
         runs.evidence_level,
         reproductions.reference_ns
     from runs
-    inner join run_eligibility using (run_digest)
     inner join reproductions using (run_digest)
     inner join environments using (environment_digest)
-    where run_eligibility.eligible
+    where runs.eligible
 ),
 
 rounds as (

@@ -30,14 +30,13 @@ with summed as (
         count(*) as runs,
         count(*) filter (where not runs.not_measured) as runs_attempted,
         count(*) filter (where runs.status = 'passed') as runs_passed,
-        count(*) filter (where run_eligibility.eligible) as repeats,
-        median(runs.primary_value) filter (where run_eligibility.eligible) as exact_median_ns,
-        min(runs.primary_value) filter (where run_eligibility.eligible) as minimum_ns,
-        max(runs.primary_value) filter (where run_eligibility.eligible) as maximum_ns,
-        min(runs.observed_at) filter (where run_eligibility.eligible) as first_observed_at,
+        count(*) filter (where runs.eligible) as repeats,
+        median(runs.primary_value) filter (where runs.eligible) as exact_median_ns,
+        min(runs.primary_value) filter (where runs.eligible) as minimum_ns,
+        max(runs.primary_value) filter (where runs.eligible) as maximum_ns,
+        min(runs.observed_at) filter (where runs.eligible) as first_observed_at,
         max(runs.observed_at) as newest_run_at
     from runs
-    inner join run_eligibility using (run_digest)
     group by runs.strict_group, runs.implementation_digest
 )
 

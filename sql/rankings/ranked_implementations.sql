@@ -21,39 +21,49 @@
 -- assert positive_rank: rank >= 1
 -- assert ordered_range: minimum_ns <= median_ns and median_ns <= maximum_ns
 -- assert rank_in_group: rank <= display_order and display_order <= group_size
-with repeats as (
+with groups as (
     select
         strict_group,
-        comparison_key,
-        implementation_digest,
-        author,
-        exact_median_ns,
-        minimum_ns,
-        maximum_ns,
-        repeats,
-        runs - repeats as excluded,
-        first_observed_at
+        -- Sorting and joining by a number is several times as fast as by a digest.
+        row_number() over (order by strict_group) as group_number,
+        count(*) as group_size
     from implementation_results
     where repeats > 0
+    group by strict_group
 ),
 
 taken as (
     select
-        *,
-        count(*) over (partition by strict_group) as group_size,
+        groups.group_number,
+        results.comparison_key,
+        results.implementation_digest,
+        results.author,
+        results.exact_median_ns,
+        results.minimum_ns,
+        results.maximum_ns,
+        results.repeats,
+        results.runs - results.repeats as excluded,
+        results.first_observed_at,
         row_number() over by_median as position,
-        coalesce(minimum_ns <= lag(maximum_ns) over by_median, false) as overlaps_previous
-    from repeats
+        coalesce(results.minimum_ns <= lag(results.maximum_ns) over by_median, false)
+            as overlaps_previous
+    from implementation_results as results
+    inner join groups using (strict_group)
+    where results.repeats > 0
     window
         by_median as (
-            partition by strict_group
-            order by exact_median_ns, minimum_ns, maximum_ns, implementation_digest
+            partition by groups.group_number
+            order by
+                results.exact_median_ns,
+                results.minimum_ns,
+                results.maximum_ns,
+                results.implementation_digest
         )
 ),
 
 -- Where no range overlaps the one before it nothing ties, and the position is the rank.
 groups_with_overlaps as (
-    select distinct strict_group
+    select distinct group_number
     from taken
     where overlaps_previous
 ),
@@ -61,21 +71,24 @@ groups_with_overlaps as (
 -- One that does not overlap the one before it begins a rank, whatever came earlier.
 stretches as (
     select
-        taken.*,
+        taken.group_number,
+        taken.position,
+        taken.minimum_ns,
+        taken.maximum_ns,
         sum((not taken.overlaps_previous)::integer) over (
-            partition by taken.strict_group
+            partition by taken.group_number
             order by taken.position
             rows unbounded preceding
         ) as stretch
     from taken
-    semi join groups_with_overlaps using (strict_group)
+    semi join groups_with_overlaps using (group_number)
 ),
 
 -- By median, a member never lies wholly above the next: it overlaps when the next one's minimum is
 -- at most its maximum. So the walk needs the lowest maximum of the current rank, nothing else.
 walks as (
     select
-        strict_group,
+        group_number,
         list_reduce(
             list(
                 { 'minimum': minimum_ns, 'ceiling': maximum_ns, 'starts': [position] }
@@ -96,21 +109,22 @@ walks as (
             end
         ) as final_state
     from stretches
-    group by strict_group, stretch
+    group by group_number, stretch
 ),
 
 walked_starts as (
     select
-        strict_group,
+        group_number,
         unnest(final_state.starts) as position
     from walks
 ),
 
-ranked as (
+walked as (
     select
-        stretches.* exclude (stretch),
+        stretches.group_number,
+        stretches.position,
         sum((walked_starts.position is not null)::integer) over (
-            partition by stretches.strict_group
+            partition by stretches.group_number
             order by stretches.position
             rows unbounded preceding
         )::bigint as rank,
@@ -118,33 +132,27 @@ ranked as (
     from stretches
     left join walked_starts
         on
-            walked_starts.strict_group = stretches.strict_group
+            walked_starts.group_number = stretches.group_number
             and walked_starts.position = stretches.position
-
-    union all
-
-    select
-        taken.*,
-        taken.position as rank,
-        false as tied_with_previous
-    from taken
-    anti join groups_with_overlaps using (strict_group)
 )
 
 select
-    strict_group,
-    comparison_key,
-    implementation_digest,
-    author,
-    floor(exact_median_ns + 0.5)::bigint as median_ns,
-    minimum_ns,
-    maximum_ns,
-    repeats,
-    excluded,
-    first_observed_at,
-    rank,
-    group_size,
-    position as display_order,
-    tied_with_previous,
+    groups.strict_group,
+    taken.comparison_key,
+    taken.implementation_digest,
+    taken.author,
+    floor(taken.exact_median_ns + 0.5)::bigint as median_ns,
+    taken.minimum_ns,
+    taken.maximum_ns,
+    taken.repeats,
+    taken.excluded,
+    taken.first_observed_at,
+    coalesce(walked.rank, taken.position) as rank,
+    groups.group_size,
+    taken.position as display_order,
+    coalesce(walked.tied_with_previous, false) as tied_with_previous,
     'ranking-v2' as policy_version
-from ranked
+from taken
+inner join groups using (group_number)
+left join walked
+    on walked.group_number = taken.group_number and walked.position = taken.position

@@ -35,10 +35,9 @@ with verified as (
         runs.observed_at,
         reproductions.runner
     from runs
-    inner join run_eligibility using (run_digest)
     inner join reproductions using (run_digest)
     inner join environments using (environment_digest)
-    where run_eligibility.eligible and runs.evidence_level in ('verified', 'replicated')
+    where runs.eligible and runs.evidence_level in ('verified', 'replicated')
 ),
 
 counted as (

@@ -42,6 +42,9 @@
 -- column log_digest: digest of the log, see artifacts
 -- column log_size_bytes: size of the log in bytes
 -- column not_measured: whether the log says that the solution was skipped
+-- column eligible: whether the run is ranked
+-- column excluded_because: codes that keep it from being ranked, in this order: STATUS_<status>,
+--     RETRACTED, SUPERSEDED, MISSING_PRIMARY_METRIC; empty for an eligible run
 -- column dataset: dataset that the row came from, e.g. flashinfer-ai/flashinfer-trace
 -- column revision: dataset revision (40 hex) at which the row was first published
 -- column path: file inside the dataset; empty for what comes from no file
@@ -49,6 +52,52 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+-- note: A run is retracted or superseded by a correction of itself or of its implementation, and
+--     superseded when its solution file has other content at a newer revision of the dataset.
+--     Attestations change nothing here. What is not published is in no table at all.
+-- note: Whether a run is ranked stands here and not in a table of its own, because joining two
+--     tables of many million runs by digest costs more than all rankings together.
+-- assert eligible_without_reasons: eligible = (len(excluded_because) = 0)
+with judged as (
+    select
+        *,
+        -- Looked up, not joined: a join takes the runs into memory when hardly any is withdrawn.
+        run_digest in (
+            select target_digest from withdrawals where target_kind = 'run' and retracted
+        )
+        or implementation_digest in (
+            select target_digest from withdrawals where target_kind = 'implementation' and retracted
+        ) as retracted,
+        run_digest in (
+            select target_digest from withdrawals where target_kind = 'run' and superseded
+        )
+        or implementation_digest in (
+            select target_digest from withdrawals
+            where target_kind = 'implementation' and superseded
+        ) as superseded
+    from published_runs
+    anti join identity_aliases using (implementation_digest)
+),
+
+explained as (
+    select
+        *,
+        -- No list is made for a run without a reason.
+        case
+            when status <> 'passed' or retracted or superseded or primary_value is null
+                then list_filter(
+                    [
+                        case when status <> 'passed' then 'STATUS_' || upper(status) end,
+                        case when retracted then 'RETRACTED' end,
+                        case when superseded then 'SUPERSEDED' end,
+                        case when primary_value is null then 'MISSING_PRIMARY_METRIC' end
+                    ],
+                    lambda code: code is not null
+                )
+        end as reasons
+    from judged
+)
+
 select
     run_digest,
     operation_digest,
@@ -103,6 +152,8 @@ select
     log_digest,
     log_size_bytes,
     not_measured,
+    reasons is null as eligible,
+    coalesce(reasons, []) as excluded_because,
     dataset,
     revision,
     path,
@@ -110,5 +161,4 @@ select
     parser_version,
     publication_id,
     published_at
-from published_runs
-anti join identity_aliases using (implementation_digest)
+from explained

@@ -4,18 +4,17 @@
 -- column run_digest: the run
 -- column comparison_key: the group that it would be ranked in
 -- column implementation_digest: the implementation that was measured
--- column reason: code, as in run_eligibility
+-- column reason: code, as in runs.excluded_because
 -- column explanation: what the code means
 -- note: ranking-v1 and ranking-v2 leave out the same runs.
 with excluded as (
     select
-        runs.run_digest,
-        runs.comparison_key,
-        runs.implementation_digest,
-        unnest(run_eligibility.reasons) as reason
+        run_digest,
+        comparison_key,
+        implementation_digest,
+        unnest(excluded_because) as reason
     from runs
-    inner join run_eligibility using (run_digest)
-    where not run_eligibility.eligible
+    where not eligible
 )
 
 select

@@ -84,8 +84,9 @@
 -- column line: 1-based line of the file
 -- column publication_id: publication that brought it; its runs.parquet holds the canonical manifest
 -- column published_at: time of that publication (UTC)
--- note: A view over the tables: nothing is stored twice. Ask it for one run by its whole digest;
---     that reads a few rows of each table, where a condition on other columns reads them all.
+-- note: A view over the tables: nothing is stored twice. Ask it for one run by its whole digest,
+--     its strict_group and its comparison_key: the groups are texts of which there are few, so that
+--     hardly any digests have to be read. A condition on other columns reads all rows.
 with run_measurements as (
     select
         run_digest,
@@ -106,6 +107,7 @@ with run_measurements as (
 run_caveats as (
     select
         caveats.run_digest,
+        caveats.strict_group,
         list(
             {
                 'code': caveats.code,
@@ -117,7 +119,7 @@ run_caveats as (
         ) as caveats
     from caveats
     inner join caveat_codes using (code)
-    group by caveats.run_digest
+    group by caveats.run_digest, caveats.strict_group
 ),
 
 corrections_by_target as (
@@ -178,8 +180,8 @@ select
     runs.primary_unit,
     runs.primary_statistic,
     runs.status,
-    run_eligibility.eligible,
-    run_eligibility.reasons as excluded_because,
+    runs.eligible,
+    runs.excluded_because,
     ranked_runs.rank,
     ranked_runs.group_size,
     records.run_digest as record_run_digest,
@@ -258,8 +260,10 @@ select
     runs.publication_id,
     runs.published_at
 from runs
-inner join run_eligibility using (run_digest)
-left join ranked_runs using (run_digest)
+left join ranked_runs
+    on
+        ranked_runs.run_digest = runs.run_digest
+        and ranked_runs.comparison_key = runs.comparison_key
 left join records on records.comparison_key = runs.comparison_key
 left join ranked_implementations
     on
@@ -274,7 +278,8 @@ left join environments on environments.environment_digest = runs.environment_dig
 left join manifests as workload_manifests on workload_manifests.digest = runs.workload_digest
 left join manifests as protocol_manifests on protocol_manifests.digest = runs.protocol_digest
 left join run_measurements on run_measurements.run_digest = runs.run_digest
-left join run_caveats on run_caveats.run_digest = runs.run_digest
+left join run_caveats
+    on run_caveats.run_digest = runs.run_digest and run_caveats.strict_group = runs.strict_group
 left join run_reproductions on run_reproductions.side_digest = runs.run_digest
 left join corrections_by_target as run_corrections
     on

@@ -78,7 +78,8 @@ def test_dependencies_come_from_the_sql():
     graph = definitions.resolve_asset_graph()
     runs = graph.get(dg.AssetKey("runs"))
     assert dg.AssetKey("publication") in runs.parent_keys
-    assert dg.AssetKey("run_eligibility") in graph.get(dg.AssetKey("ranked_runs")).parent_keys
+    assert dg.AssetKey("withdrawals") in runs.parent_keys
+    assert dg.AssetKey("runs") in graph.get(dg.AssetKey("ranked_runs")).parent_keys
     assert (runs.group_name, runs.kinds, runs.owners) == (
         "tables",
         {"duckdb", "sql"},

@@ -77,13 +77,12 @@ def _ranked(cases: list[Case], ascii_order: str) -> dict[str, list[list[Any]]]:
                     "source_native": case["profile"] == "source_native",
                     "evidence_level": item["evidence"],
                     "observed_at": _instant(item["observedAt"]),
+                    "eligible": True,
                 }
             )
     connection = duckdb.connect()
     connection.from_arrow(pa.Table.from_pylist(runs)).create("runs")
-    eligible = [{"run_digest": run["run_digest"], "eligible": True} for run in runs]
-    connection.from_arrow(pa.Table.from_pylist(eligible)).create("run_eligibility")
-    derive(connection, ["ranked_runs"], given=["runs", "run_eligibility"])
+    derive(connection, ["ranked_runs"], given=["runs"])
     found: dict[str, list[list[Any]]] = {f"{case['name']} {case['profile']}": [] for case in cases}
     rows = connection.sql(
         "select comparison_key, run_digest, rank, tied_with_previous from ranked_runs"

@@ -56,12 +56,14 @@ def publish(warehouse: Warehouse, *corrections: dict):
 
 def test_a_retracted_run_loses_its_rank_and_keeps_its_evidence(warehouse: Warehouse) -> None:
     leader, second = leaders(warehouse)
-    [evidence] = ask(warehouse, f"from runs where run_digest = '{leader}'")
+    columns = "* exclude (eligible, excluded_because)"
+    stated = f"select {columns} from runs where run_digest = '{leader}'"
+    [evidence] = ask(warehouse, stated)
     record = publish(warehouse, {"action": "retract", "target": leader})
     assert record is not None
     assert record.kind == "correction"
     build_database(warehouse)
-    assert ask(warehouse, f"from runs where run_digest = '{leader}'") == [evidence]
+    assert ask(warehouse, stated) == [evidence]
     assert ask(warehouse, f"from ranked_runs where run_digest = '{leader}'") == []
     [(rank,)] = ask(warehouse, f"select rank from ranked_runs where run_digest = '{second}'")
     assert rank == 1

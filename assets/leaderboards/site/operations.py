@@ -49,7 +49,7 @@ _RUNS = """
             caveats.run_digest,
             list(caveats.code order by caveats.code) as caveats
         from caveats
-        inner join runs using (run_digest)
+        inner join runs using (strict_group, run_digest)
         where runs.operation_digest = $operation
         group by caveats.run_digest
     )
@@ -70,13 +70,12 @@ _RUNS = """
         runs.log_digest,
         runs.comparison_key,
         runs.input_fingerprint,
-        run_eligibility.eligible,
-        run_eligibility.reasons,
+        runs.eligible,
+        runs.excluded_because as reasons,
         ranked_runs.rank,
         ranked_runs.group_size,
         coalesce(noted.caveats, []) as caveats
     from runs
-    inner join run_eligibility using (run_digest)
     left join ranked_runs using (run_digest)
     left join noted using (run_digest)
     where runs.operation_digest = $operation
@@ -100,8 +99,7 @@ _EVENTS = """
 _SIBLINGS = """
     select comparison_key, list(distinct strict_group order by strict_group) as groups
     from runs
-    inner join run_eligibility using (run_digest)
-    where run_eligibility.eligible and runs.operation_digest = $operation
+    where runs.eligible and runs.operation_digest = $operation
     group by comparison_key
     having count(distinct strict_group) > 1
 """

@@ -19,7 +19,7 @@ _SHOWN_VERIFIED = 10
 _COUNTS = """
     select
         (select count(*) from runs) as runs,
-        (select count(*) from run_eligibility where eligible) as runs_ranked,
+        (select count(*) from runs where eligible) as runs_ranked,
         (select count(*) from operations) as operations,
         (select count(*) from workloads) as workloads,
         (select count(*) from implementations) as implementations,
@@ -101,9 +101,8 @@ _VERIFIED = """
         runs.observed_at,
         environments.gpu_product
     from runs
-    inner join run_eligibility using (run_digest)
     inner join environments using (environment_digest)
-    where run_eligibility.eligible and runs.evidence_level in ('verified', 'replicated')
+    where runs.eligible and runs.evidence_level in ('verified', 'replicated')
     order by runs.observed_at desc, runs.run_digest
     limit $limit
 """
