@@ -19,9 +19,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import BinaryIO, cast
 
-from assets.manifests import rows
 from assets.manifests.catalog import Catalog
 from assets.manifests.trace_files import FileOutcome, TraceReader
+from assets.manifests.trace_rows import TraceRows
 from assets.traces.errors import DatasetError
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile
@@ -56,7 +56,7 @@ class ChunkReader:
         """Write the rows of a chunk and say what was found in each file."""
         number, files = chunk
         origin = self._reading.catalog.origin
-        batch = rows.RowBatch(origin.dataset, origin.revision)
+        batch = TraceRows(origin.dataset, origin.revision)
         written: set[tuple[str, ...]] = set()
         outcomes = [
             self._reader.read(file, self._store.get(file.digest), batch, written) for file in files

@@ -11,19 +11,18 @@ from datetime import datetime
 
 from assets.manifests import rows
 from assets.manifests.canonical import sha256_digest
-from assets.manifests.catalog import Catalog, parse_all, quarantined
+from assets.manifests.catalog import Catalog, quarantined
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.runs import Environment, environment_of, run_of
+from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
+from assets.manifests.trace_rows import RunRow, TraceRows
 from assets.manifests.workloads import Case, case_of
-from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
+from assets.traces.documents import Evaluation, TraceEnvironment
 from assets.traces.layout import author_of, kind_of, root_of
 from assets.traces.lines import RawDocument
 from assets.traces.snapshot import DatasetFile
-
-_MAX_CACHED_CASES = 50_000
-_NUL_ESCAPE = b"\\u0000"
 
 
 @dataclass(frozen=True, order=True)
@@ -89,7 +88,7 @@ class _FileReading:
     """One file while it is read: where its rows go, and what was found."""
 
     file: DatasetFile
-    batch: rows.RowBatch
+    batch: TraceRows
     written: set[tuple[str, ...]]
     outcome: FileOutcome
     definitions: set[str] = field(default_factory=set)
@@ -113,12 +112,13 @@ class TraceReader:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._cases: dict[tuple[object, ...], Case] = {}
-        self._environments: dict[tuple[str, ...], Environment] = {}
+        self._parser = TraceParser()
+        self._cases = Remembered[tuple[str, bytes], Case]()
+        self._environments = Remembered[bytes, Environment]()
         self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
 
     def read(
-        self, file: DatasetFile, data: bytes, batch: rows.RowBatch, written: set[tuple[str, ...]]
+        self, file: DatasetFile, data: bytes, batch: TraceRows, written: set[tuple[str, ...]]
     ) -> FileOutcome:
         """Add the rows of one file to a batch.
 
@@ -126,7 +126,7 @@ class TraceReader:
         """
         reading = _FileReading(file, batch, written, FileOutcome(file.path))
         outcome = reading.outcome
-        for item, trace in parse_all(Trace, data):
+        for item, trace in self._parser.parse_all(data):
             outcome.documents += 1
             try:
                 if isinstance(trace, RejectionError):
@@ -143,21 +143,23 @@ class TraceReader:
         )
         return outcome
 
-    def _add(self, trace: Trace, item: RawDocument, reading: _FileReading) -> None:
+    def _add(self, parsed: ParsedTrace, item: RawDocument, reading: _FileReading) -> None:
+        trace, evaluation, reported = parsed.trace, parsed.trace.evaluation, parsed.environment
         reading.definitions.add(trace.definition)
         if trace.solution:
             reading.solutions.add((trace.solution, trace.definition))
-        if _NUL_ESCAPE in item.data:
-            reject_nul(trace)
+        _reject_nul(parsed.workload.uuid, "workload.uuid")
+        if isinstance(evaluation, Evaluation):
+            _reject_nul(evaluation.log, "evaluation.log")
         operation = self._catalog.operation(trace.definition)
-        if not isinstance(trace.evaluation, Evaluation):
+        if not isinstance(evaluation, Evaluation) or reported is None:
             if trace.solution and reading.kind != "workload":
                 raise RejectionError(
                     Reason.NO_EVALUATION,
                     f"solution {trace.solution!r} has no evaluation",
                     "$.evaluation",
                 )
-            self._add_case(self._case(trace.workload, operation), item, reading)
+            self._add_case(self._case(parsed, operation), item, reading)
             reading.outcome.workload_rows += 1
             return
         if not trace.solution:
@@ -165,22 +167,10 @@ class TraceReader:
                 Reason.NO_SOLUTION, "an evaluation without a solution", "$.solution"
             )
         implementation = self._implementation(trace.solution, operation.name, reading)
-        case = self._case(trace.workload, operation)
+        case = self._case(parsed, operation)
         # A case is good whatever becomes of the measurement.
         self._add_case(case, item, reading)
-        self._add_run(trace, trace.evaluation, operation, implementation, case, item, reading)
-
-    def _add_run(
-        self,
-        trace: Trace,
-        evaluation: Evaluation,
-        operation: Operation,
-        implementation: Implementation,
-        case: Case,
-        item: RawDocument,
-        reading: _FileReading,
-    ) -> None:
-        environment = self._environment(evaluation.environment)
+        environment = self._environment(parsed.environment_key, reported)
         run = run_of(
             trace,
             evaluation,
@@ -189,35 +179,36 @@ class TraceReader:
             case=case,
             environment=environment,
         )
-        batch, path, outcome = reading.batch, reading.path, reading.outcome
-        if reading.is_first("environment", environment.digest):
-            rows.add_environment(batch, environment, path, item.line)
-        if run.log_digest and reading.is_first("log", run.log_digest):
-            rows.add_log(batch, run, path, item.line)
-        rows.add_run(
-            batch,
+        row = RunRow(
+            reading.path,
+            item.line,
             run,
-            trace,
             evaluation,
-            operation=operation,
-            implementation=implementation,
-            case=case,
-            environment=environment,
-            path=path,
-            line=item.line,
+            reported.hardware,
+            operation,
+            implementation,
+            case,
+            environment,
         )
+        self._add_run(row, reading)
+
+    def _add_run(self, row: RunRow, reading: _FileReading) -> None:
+        batch, outcome, run = reading.batch, reading.outcome, row.run
+        if reading.is_first("environment", row.environment.digest):
+            rows.add_environment(batch, row.environment, row.path, row.line)
+        if run.log_digest and reading.is_first("log", run.log_digest):
+            batch.logs.append(row)
+        batch.runs.append(row)
         outcome.runs += 1
         if outcome.newest_trace_at is None or run.observed_at > outcome.newest_trace_at:
             outcome.newest_trace_at = run.observed_at
 
-    def _case(self, workload: Workload, operation: Operation) -> Case:
-        key = (operation.name, *workload.parts())
-        case = self._cases.get(key)
+    def _case(self, parsed: ParsedTrace, operation: Operation) -> Case:
+        key = (operation.name, parsed.workload_key)
+        case = self._cases.get(key) if parsed.workload_key else None
         if case is None:
-            case = case_of(workload, operation)
-            if len(self._cases) >= _MAX_CACHED_CASES:
-                self._cases.clear()
-            self._cases[key] = case
+            case = case_of(parsed.workload, operation)
+            self._cases.remember(key, case)
         return case
 
     def _add_case(self, case: Case, item: RawDocument, reading: _FileReading) -> None:
@@ -234,29 +225,19 @@ class TraceReader:
             self._implementations[key] = implementation
         return implementation
 
-    def _environment(self, reported: TraceEnvironment) -> Environment:
-        key = (reported.hardware, *(part for item in reported.libs.items() for part in item))
-        environment = self._environments.get(key)
+    def _environment(self, key: bytes, reported: TraceEnvironment) -> Environment:
+        environment = self._environments.get(key) if key else None
         if environment is None:
             environment = environment_of(reported)
-            self._environments[key] = environment
+            self._environments.remember(key, environment)
         return environment
 
 
-def reject_nul(trace: Trace) -> None:
-    """Refuse a trace whose kept texts hold a NUL character.
-
-    Raises:
-        RejectionError: naming the field.
-    """
-    texts = {"workload.uuid": trace.workload.uuid}
-    if isinstance(trace.evaluation, Evaluation):
-        texts["evaluation.log"] = trace.evaluation.log
-    for field_name, text in texts.items():
-        if "\x00" in (text or ""):
-            raise RejectionError(
-                Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
-            )
+def _reject_nul(text: str | None, field_name: str) -> None:
+    if text and "\x00" in text:
+        raise RejectionError(
+            Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
+        )
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:

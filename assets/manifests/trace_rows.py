@@ -1,0 +1,181 @@
+"""Rows that traces become, gathered as columns: runs, their measurements, their logs.
+
+There are up to 10**7 of them, and one dict a row, as the other tables have, would cost more than
+reading the traces. What the columns mean is said in `records` and `sql/tables/`.
+"""
+
+import json
+import math
+from typing import Any, NamedTuple
+
+from assets.manifests.implementations import Implementation
+from assets.manifests.operations import Operation
+from assets.manifests.rows import Columns, RowBatch
+from assets.manifests.runs import SOURCE, Environment, Run
+from assets.manifests.trust import evidence_level
+from assets.manifests.workloads import Case
+from assets.traces.documents import Evaluation
+
+_NOT_MEASURED_LOG = "Solution skipped after"
+
+# By whether the source is available and whether there is a log. What could not be identified is
+# in quarantine.
+_EVIDENCE_LEVELS = {
+    (source_available, has_log): evidence_level(
+        source_available=source_available, has_raw_evidence=has_log, identity_complete=True
+    )
+    for source_available in (False, True)
+    for has_log in (False, True)
+}
+
+
+class RunRow(NamedTuple):
+    """A run with all that its row is made from."""
+
+    path: str
+    line: int
+    run: Run
+    evaluation: Evaluation
+    hardware: str
+    operation: Operation
+    implementation: Implementation
+    case: Case
+    environment: Environment
+
+
+class TraceRows(RowBatch):
+    """The rows of some trace and workload files."""
+
+    def __init__(self, dataset: str, revision: str) -> None:
+        super().__init__(dataset, revision)
+        self.runs: list[RunRow] = []
+        self.logs: list[RunRow] = []
+        """Those of the runs whose logs are to be written: each log once."""
+
+    def size(self, table: str) -> int:
+        """How many rows a table has."""
+        match table:
+            case "runs":
+                return len(self.runs)
+            case "measurements":
+                return sum(row.run.mean_ns is not None for row in self.runs)
+            case "artifacts":
+                return len(self.logs)
+        return super().size(table)
+
+    def columns(self, table: str) -> Columns:
+        """The columns of a table that are not null in all rows."""
+        match table:
+            case "runs":
+                return _run_columns(self.runs)
+            case "measurements":
+                return _measurement_columns(self.runs)
+            case "artifacts":
+                return _log_columns(self.logs)
+        return super().columns(table)
+
+
+def _run_columns(rows: list[RunRow]) -> Columns:
+    runs = [row.run for row in rows]
+    evaluations = [row.evaluation for row in rows]
+    operations = [row.operation for row in rows]
+    implementations = [row.implementation for row in rows]
+    cases = [row.case for row in rows]
+    is_measured = [run.mean_ns is not None for run in runs]
+    has_log = [run.log_digest is not None for run in runs]
+    return {
+        "path": [row.path for row in rows],
+        "line": [row.line for row in rows],
+        "run_digest": [run.digest for run in runs],
+        "operation_digest": [operation.digest for operation in operations],
+        "workload_digest": [case.digest for case in cases],
+        "implementation_digest": [implementation.digest for implementation in implementations],
+        "protocol_digest": [run.protocol_digest for run in runs],
+        "environment_digest": [row.environment.digest for row in rows],
+        "comparison_key": [run.comparison_key for run in runs],
+        "correctness_key": [case.correctness_key for case in cases],
+        "metric_key": [run.metric_key for run in runs],
+        "status": [run.status for run in runs],
+        "primary_metric": ["latency" if measured else "none" for measured in is_measured],
+        "primary_statistic": ["mean" if measured else None for measured in is_measured],
+        "primary_value": [run.mean_ns for run in runs],
+        "primary_unit": ["ns" if measured else None for measured in is_measured],
+        "evidence_level": [
+            _EVIDENCE_LEVELS[implementation.source_available, logged]
+            for implementation, logged in zip(implementations, has_log, strict=True)
+        ],
+        "has_raw_evidence": has_log,
+        "source_native": True,
+        "source": SOURCE,
+        "external_id": [run.external_id for run in runs],
+        "observed_at": [run.observed_at for run in runs],
+        "definition_name": [operation.name for operation in operations],
+        "solution_name": [implementation.name for implementation in implementations],
+        "author_directory": [item.author_directory for item in implementations],
+        "workload_uuid": [case.uuid for case in cases],
+        "input_fingerprint": [case.input_fingerprint for case in cases],
+        "reference_digest": [operation.reference_digest for operation in operations],
+        "latency_ms": [run.latency_ms for run in runs],
+        "reference_latency_ms": [run.reference_latency_ms for run in runs],
+        "speedup_factor": [run.speedup_factor for run in runs],
+        "max_absolute_error": [run.max_absolute_error for run in runs],
+        "max_relative_error": [run.max_relative_error for run in runs],
+        "correctness_extra_json": list(map(_correctness_extra_json, evaluations)),
+        "raw_timestamp": [evaluation.timestamp for evaluation in evaluations],
+        "raw_status": [evaluation.status for evaluation in evaluations],
+        "raw_hardware": [row.hardware for row in rows],
+        "log_digest": [run.log_digest for run in runs],
+        "log_size_bytes": [run.log_size_bytes for run in runs],
+        "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
+        "canonical_json": [run.identity_json for run in runs],
+        "metadata_json": [run.metadata_json for run in runs],
+    }
+
+
+def _measurement_columns(rows: list[RunRow]) -> Columns:
+    measured = [row for row in rows if row.run.mean_ns is not None]
+    return {
+        "path": [row.path for row in measured],
+        "line": [row.line for row in measured],
+        "run_digest": [row.run.digest for row in measured],
+        "metric": "latency",
+        "statistic": "mean",
+        "unit": "ns",
+        "value": [row.run.mean_ns for row in measured],
+    }
+
+
+def _log_columns(rows: list[RunRow]) -> Columns:
+    return {
+        "path": [row.path for row in rows],
+        "line": [row.line for row in rows],
+        "artifact_digest": [row.run.log_digest for row in rows],
+        "kind": "log",
+        "media_type": "text/plain",
+        "size_bytes": [row.run.log_size_bytes for row in rows],
+        "content": [row.run.log for row in rows],
+    }
+
+
+def _correctness_extra_json(evaluation: Evaluation) -> str | None:
+    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
+    correctness = evaluation.correctness
+    if correctness is None:
+        return None
+    extra = correctness.extra or {}
+    if correctness.matched_ratio is not None:
+        extra = {**extra, "matched_ratio": correctness.matched_ratio}
+    if not extra:
+        return None
+    try:
+        return json.dumps(extra, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(extra))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
