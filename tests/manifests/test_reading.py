@@ -26,10 +26,18 @@ def file(number: int, size_bytes: int) -> DatasetFile:
 
 def test_every_file_is_in_exactly_one_chunk() -> None:
     files = [file(number, number * 100_000) for number in range(200)]
-    chunks = chunks_of(files, 2)
+    chunks = sorted(chunks_of(files, 2))
     assert [item for _, chunk in chunks for item in chunk] == files
     assert [number for number, _ in chunks] == list(range(len(chunks)))
     assert len(chunks) >= 2
+
+
+def test_large_chunks_come_before_small_ones() -> None:
+    sizes = [
+        sum(item.size_bytes for item in chunk)
+        for _, chunk in chunks_of([file(1, 10), file(2, 9_000_000), file(3, 2_000_000)], 2)
+    ]
+    assert sizes == [9_000_010, 2_000_000]
 
 
 def test_no_files_are_no_chunks() -> None:
