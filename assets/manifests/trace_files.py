@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assets.manifests import rows
 from assets.manifests.canonical import sha256_digest
 from assets.manifests.catalog import Catalog, quarantined
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
+from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.runs import Environment, environment_of, run_of
 from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
-from assets.manifests.trace_rows import RunRow, TraceRows
+from assets.manifests.trace_rows import RunRow, TraceRows, correctness_extra_json
 from assets.manifests.workloads import Case, case_of
 from assets.traces.documents import Evaluation, TraceEnvironment
 from assets.traces.layout import author_of, kind_of, root_of
@@ -50,7 +50,7 @@ class References:
                 _state_of_solution(catalog, name, definition, path)
                 for name, definition in self.solutions
             ],
-            rows.PARSER_VERSION,
+            PARSER_VERSION,
         ]
         return sha256_digest(json.dumps(stand_for))
 
@@ -89,7 +89,6 @@ class _FileReading:
 
     file: DatasetFile
     batch: TraceRows
-    written: set[tuple[str, ...]]
     outcome: FileOutcome
     definitions: set[str] = field(default_factory=set)
     solutions: set[tuple[str, str]] = field(default_factory=set)
@@ -98,13 +97,6 @@ class _FileReading:
         self.path = self.file.path
         self.kind = "workload" if kind_of(self.path) == "workload" else "trace"
         self.place = (root_of(self.path), author_of(self.path) or "")
-
-    def is_first(self, *key: str) -> bool:
-        """Whether a row that several documents share is still to be written to this batch."""
-        if key in self.written:
-            return False
-        self.written.add(key)
-        return True
 
 
 class TraceReader:
@@ -117,14 +109,9 @@ class TraceReader:
         self._environments = Remembered[bytes, Environment]()
         self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
 
-    def read(
-        self, file: DatasetFile, data: bytes, batch: TraceRows, written: set[tuple[str, ...]]
-    ) -> FileOutcome:
-        """Add the rows of one file to a batch.
-
-        `written` holds the keys of shared rows (cases, environments, logs) that the batch has.
-        """
-        reading = _FileReading(file, batch, written, FileOutcome(file.path))
+    def read(self, file: DatasetFile, data: bytes, batch: TraceRows) -> FileOutcome:
+        """Add the rows of one file to a batch."""
+        reading = _FileReading(file, batch, FileOutcome(file.path))
         outcome = reading.outcome
         for item, trace in self._parser.parse_all(data):
             outcome.documents += 1
@@ -159,7 +146,7 @@ class TraceReader:
                     f"solution {trace.solution!r} has no evaluation",
                     "$.evaluation",
                 )
-            self._add_case(self._case(parsed, operation), item, reading)
+            reading.batch.add_case(self._case(parsed, operation), reading.path, item.line)
             reading.outcome.workload_rows += 1
             return
         if not trace.solution:
@@ -169,7 +156,7 @@ class TraceReader:
         implementation = self._implementation(trace.solution, operation.name, reading)
         case = self._case(parsed, operation)
         # A case is good whatever becomes of the measurement.
-        self._add_case(case, item, reading)
+        reading.batch.add_case(case, reading.path, item.line)
         environment = self._environment(parsed.environment_key, reported)
         run = run_of(
             trace,
@@ -179,26 +166,22 @@ class TraceReader:
             case=case,
             environment=environment,
         )
-        row = RunRow(
-            reading.path,
-            item.line,
-            run,
-            evaluation,
-            reported.hardware,
-            operation,
-            implementation,
-            case,
-            environment,
+        reading.batch.add_run(
+            RunRow(
+                reading.path,
+                item.line,
+                run,
+                evaluation.timestamp,
+                evaluation.status,
+                reported.hardware,
+                correctness_extra_json(evaluation.correctness),
+                operation,
+                implementation,
+                case,
+                environment,
+            )
         )
-        self._add_run(row, reading)
-
-    def _add_run(self, row: RunRow, reading: _FileReading) -> None:
-        batch, outcome, run = reading.batch, reading.outcome, row.run
-        if reading.is_first("environment", row.environment.digest):
-            rows.add_environment(batch, row.environment, row.path, row.line)
-        if run.log_digest and reading.is_first("log", run.log_digest):
-            batch.logs.append(row)
-        batch.runs.append(row)
+        outcome = reading.outcome
         outcome.runs += 1
         if outcome.newest_trace_at is None or run.observed_at > outcome.newest_trace_at:
             outcome.newest_trace_at = run.observed_at
@@ -210,12 +193,6 @@ class TraceReader:
             case = case_of(parsed.workload, operation)
             self._cases.remember(key, case)
         return case
-
-    def _add_case(self, case: Case, item: RawDocument, reading: _FileReading) -> None:
-        if reading.is_first(
-            "case", case.digest, case.definition, case.external_id, case.input_fingerprint
-        ):
-            rows.add_case(reading.batch, case, reading.path, item.line)
 
     def _implementation(self, name: str, definition: str, reading: _FileReading) -> Implementation:
         key = (name, definition, reading.place)

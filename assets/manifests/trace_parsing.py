@@ -9,7 +9,7 @@ import marshal
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from assets.manifests.catalog import parse, parse_item
 from assets.manifests.quarantine import RejectionError
@@ -17,6 +17,7 @@ from assets.traces.documents import Evaluation, Trace, TraceEnvironment, TraceOu
 from assets.traces.lines import Malformed, RawDocument, read_documents
 
 _MAX_REMEMBERED = 10_000
+_OUTLINES = TypeAdapter(TraceOutline).validator
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -56,10 +57,14 @@ class TraceParser:
     def parse_all(self, data: bytes) -> Iterator[tuple[RawDocument, ParsedTrace | RejectionError]]:
         """All documents of a file, good or bad, in order."""
         for item in read_documents(data):
-            outline = None if isinstance(item, Malformed) else _outline(item)
-            if outline is None or isinstance(item, Malformed):
-                for piece, trace in parse_item(Trace, item):
-                    yield piece, trace if isinstance(trace, RejectionError) else _whole(trace)
+            if isinstance(item, Malformed):
+                yield from _exactly(item)
+                continue
+            try:
+                outline = _OUTLINES.validate_json(item.data)
+            except ValidationError:
+                # Why is said by reading the whole trace, which may also be more lenient.
+                yield from _exactly(item)
                 continue
             try:
                 yield item, self._completed(outline, item)
@@ -70,11 +75,12 @@ class TraceParser:
         # Version 2 has no references to objects met before: the bytes depend on the values alone.
         workload_key = marshal.dumps(outline.workload, 2)
         workload = self._workloads.get(workload_key)
-        environment_key, environment = b"", None
         evaluation = outline.evaluation
         if isinstance(evaluation, Evaluation):
             environment_key = marshal.dumps(evaluation.environment, 2)
             environment = self._environments.get(environment_key)
+        else:
+            environment_key, environment = b"", None
         if workload is None or (environment_key and environment is None):
             whole = _whole(parse(Trace, item))
             workload, environment = whole.workload, whole.environment
@@ -84,12 +90,11 @@ class TraceParser:
         return ParsedTrace(outline, workload, environment, workload_key, environment_key)
 
 
-def _outline(item: RawDocument) -> TraceOutline | None:
-    try:
-        return TraceOutline.model_validate_json(item.data)
-    except ValidationError:
-        # Why is said by reading the whole trace, which may also be more lenient.
-        return None
+def _exactly(
+    item: RawDocument | Malformed,
+) -> Iterator[tuple[RawDocument, ParsedTrace | RejectionError]]:
+    for piece, trace in parse_item(Trace, item):
+        yield piece, trace if isinstance(trace, RejectionError) else _whole(trace)
 
 
 def _whole(trace: Trace) -> ParsedTrace:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
-from assets.manifests.rows import Columns, RowBatch
+from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
 from assets.manifests.runs import SOURCE, Environment, Run
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
-from assets.traces.documents import Evaluation
+from assets.traces.documents import Correctness
 
 _NOT_MEASURED_LOG = "Solution skipped after"
 
@@ -35,8 +35,10 @@ class RunRow(NamedTuple):
     path: str
     line: int
     run: Run
-    evaluation: Evaluation
-    hardware: str
+    raw_timestamp: str
+    raw_status: str
+    raw_hardware: str
+    correctness_extra_json: str | None
     operation: Operation
     implementation: Implementation
     case: Case
@@ -48,36 +50,56 @@ class TraceRows(RowBatch):
 
     def __init__(self, dataset: str, revision: str) -> None:
         super().__init__(dataset, revision)
-        self.runs: list[RunRow] = []
-        self.logs: list[RunRow] = []
-        """Those of the runs whose logs are to be written: each log once."""
+        self._runs: list[RunRow] = []
+        self._logs: list[RunRow] = []
+        # What several traces share is written once a batch.
+        self._cases: set[tuple[str, str, str, str]] = set()
+        self._environment_digests: set[str] = set()
+        self._log_digests: set[str | None] = {None}
+
+    def add_case(self, case: Case, path: str, line: int) -> None:
+        """A workload, unless the batch has it."""
+        key = (case.digest, case.definition, case.external_id, case.input_fingerprint)
+        if key not in self._cases:
+            self._cases.add(key)
+            add_case(self, case, path, line)
+
+    def add_run(self, row: RunRow) -> None:
+        """A trace, with its measurement, its log and its environment."""
+        environment, log_digest = row.environment, row.run.log_digest
+        if environment.digest not in self._environment_digests:
+            self._environment_digests.add(environment.digest)
+            add_environment(self, environment, row.path, row.line)
+        if log_digest not in self._log_digests:
+            self._log_digests.add(log_digest)
+            self._logs.append(row)
+        self._runs.append(row)
 
     def size(self, table: str) -> int:
         """How many rows a table has."""
         match table:
             case "runs":
-                return len(self.runs)
+                return len(self._runs)
             case "measurements":
-                return sum(row.run.mean_ns is not None for row in self.runs)
+                return sum(row.run.mean_ns is not None for row in self._runs)
             case "artifacts":
-                return len(self.logs)
+                return len(self._logs)
         return super().size(table)
 
     def columns(self, table: str) -> Columns:
         """The columns of a table that are not null in all rows."""
         match table:
             case "runs":
-                return _run_columns(self.runs)
+                return _run_columns(self._runs)
             case "measurements":
-                return _measurement_columns(self.runs)
+                return _measurement_columns(self._runs)
             case "artifacts":
-                return _log_columns(self.logs)
+                return _log_columns(self._logs)
         return super().columns(table)
 
 
 def _run_columns(rows: list[RunRow]) -> Columns:
     runs = [row.run for row in rows]
-    evaluations = [row.evaluation for row in rows]
     operations = [row.operation for row in rows]
     implementations = [row.implementation for row in rows]
     cases = [row.case for row in rows]
@@ -120,10 +142,10 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "speedup_factor": [run.speedup_factor for run in runs],
         "max_absolute_error": [run.max_absolute_error for run in runs],
         "max_relative_error": [run.max_relative_error for run in runs],
-        "correctness_extra_json": list(map(_correctness_extra_json, evaluations)),
-        "raw_timestamp": [evaluation.timestamp for evaluation in evaluations],
-        "raw_status": [evaluation.status for evaluation in evaluations],
-        "raw_hardware": [row.hardware for row in rows],
+        "correctness_extra_json": [row.correctness_extra_json for row in rows],
+        "raw_timestamp": [row.raw_timestamp for row in rows],
+        "raw_status": [row.raw_status for row in rows],
+        "raw_hardware": [row.raw_hardware for row in rows],
         "log_digest": [run.log_digest for run in runs],
         "log_size_bytes": [run.log_size_bytes for run in runs],
         "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
@@ -157,9 +179,8 @@ def _log_columns(rows: list[RunRow]) -> Columns:
     }
 
 
-def _correctness_extra_json(evaluation: Evaluation) -> str | None:
+def correctness_extra_json(correctness: Correctness | None) -> str | None:
     """JSON of free upstream fields; numbers that JSON has no form for become strings."""
-    correctness = evaluation.correctness
     if correctness is None:
         return None
     extra = correctness.extra or {}
