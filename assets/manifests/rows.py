@@ -41,19 +41,17 @@ class RowBatch:
         values["line"] = line
         self.rows[table].append(values)
 
-    def size(self, table: str) -> int:
-        """How many rows a table has."""
-        return len(self.rows[table])
-
-    def columns(self, table: str) -> Columns:
-        """The columns of a table; those that are null in all rows may be absent."""
-        rows = self.rows[table]
-        return {name: [row.get(name) for row in rows] for name in records.SCHEMAS[table].names}
-
     def table(self, name: str) -> pa.Table:
         """The rows of one table."""
-        size, schema = self.size(name), records.SCHEMAS[name]
-        columns = {**self.columns(name), **self._constant}
+        rows = self.rows[name]
+        columns = {
+            column: [row.get(column) for row in rows] for column in records.SCHEMAS[name].names
+        }
+        return self.arrow_table(name, len(rows), columns)
+
+    def arrow_table(self, name: str, size: int, columns: Columns) -> pa.Table:
+        """Columns with their provenance; a column that is absent is null in all `size` rows."""
+        schema, columns = records.SCHEMAS[name], {**columns, **self._constant}
         return pa.table(
             [_column(columns.get(field.name), field.type, size) for field in schema], schema=schema
         )
@@ -61,10 +59,11 @@ class RowBatch:
     def write(self, directory: Path, part: str) -> None:
         """Write every table that has rows to `<directory>/<table>/<part>.parquet`."""
         for name in self.rows:
-            if self.size(name):
+            table = self.table(name)
+            if table.num_rows:
                 folder = directory / name
                 folder.mkdir(parents=True, exist_ok=True)
-                pq.write_table(self.table(name), folder / f"{part}.parquet", compression="zstd")
+                pq.write_table(table, folder / f"{part}.parquet", compression="zstd")
 
 
 def _column(values: list[Any] | str | bool | None, kind: pa.DataType, size: int) -> pa.Array:

@@ -8,6 +8,8 @@ import json
 import math
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
@@ -16,6 +18,8 @@ from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 from assets.traces.documents import Correctness
 
+# Runs that are kept as objects before they become columns: few, so that their memory is used again.
+_MOST_OBJECTS = 2000
 _NOT_MEASURED_LOG = "Solution skipped after"
 
 # By whether the source is available and whether there is a log. What could not be identified is
@@ -52,6 +56,7 @@ class TraceRows(RowBatch):
         super().__init__(dataset, revision)
         self._runs: list[RunRow] = []
         self._logs: list[RunRow] = []
+        self._settled: dict[str, list[pa.Table]] = {"runs": [], "measurements": [], "artifacts": []}
         # What several traces share is written once a batch.
         self._cases: set[tuple[str, str, str, str]] = set()
         self._environment_digests: set[str] = set()
@@ -74,28 +79,28 @@ class TraceRows(RowBatch):
             self._log_digests.add(log_digest)
             self._logs.append(row)
         self._runs.append(row)
+        if len(self._runs) >= _MOST_OBJECTS:
+            self._settle()
 
-    def size(self, table: str) -> int:
-        """How many rows a table has."""
-        match table:
-            case "runs":
-                return len(self._runs)
-            case "measurements":
-                return sum(row.run.mean_ns is not None for row in self._runs)
-            case "artifacts":
-                return len(self._logs)
-        return super().size(table)
+    def table(self, name: str) -> pa.Table:
+        """The rows of one table."""
+        if name not in self._settled:
+            return super().table(name)
+        self._settle()
+        return pa.concat_tables(self._settled[name])
 
-    def columns(self, table: str) -> Columns:
-        """The columns of a table that are not null in all rows."""
-        match table:
-            case "runs":
-                return _run_columns(self._runs)
-            case "measurements":
-                return _measurement_columns(self._runs)
-            case "artifacts":
-                return _log_columns(self._logs)
-        return super().columns(table)
+    def _settle(self) -> None:
+        """Make columns of the runs so far and forget them."""
+        runs, logs = self._runs, self._logs
+        measured = [row for row in runs if row.run.mean_ns is not None]
+        for name, rows, columns in (
+            ("runs", runs, _run_columns(runs)),
+            ("measurements", measured, _measurement_columns(measured)),
+            ("artifacts", logs, _log_columns(logs)),
+        ):
+            self._settled[name].append(self.arrow_table(name, len(rows), columns))
+        runs.clear()
+        logs.clear()
 
 
 def _run_columns(rows: list[RunRow]) -> Columns:
@@ -155,15 +160,14 @@ def _run_columns(rows: list[RunRow]) -> Columns:
 
 
 def _measurement_columns(rows: list[RunRow]) -> Columns:
-    measured = [row for row in rows if row.run.mean_ns is not None]
     return {
-        "path": [row.path for row in measured],
-        "line": [row.line for row in measured],
-        "run_digest": [row.run.digest for row in measured],
+        "path": [row.path for row in rows],
+        "line": [row.line for row in rows],
+        "run_digest": [row.run.digest for row in rows],
         "metric": "latency",
         "statistic": "mean",
         "unit": "ns",
-        "value": [row.run.mean_ns for row in measured],
+        "value": [row.run.mean_ns for row in rows],
     }
 
 
