@@ -58,6 +58,26 @@ def test_two_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.M
     assert len(found[1][1]) == 102
 
 
+def test_runs_are_the_same_however_many_are_kept_as_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RawStore(tmp_path / "raw")
+    snapshot = pull(SAMPLE, revision=None, authors=None, store=store)
+    found = []
+    for number in (7, 1_000_000):
+        monkeypatch.setattr("assets.manifests.trace_rows._MOST_OBJECTS", number)
+        staging = tmp_path / str(number)
+        normalize(snapshot, store, staging, Known(), processes=1)
+        found.append(
+            [
+                ds.dataset(staging / table).to_table().to_pylist()
+                for table in ("runs", "measurements", "artifacts")
+            ]
+        )
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 102
+
+
 def test_a_process_that_dies_is_an_error_and_not_a_hang(tmp_path: Path) -> None:
     store = RawStore(tmp_path / "raw")
     catalog = Catalog(DatasetOrigin("a/b", None, "0" * 40))
