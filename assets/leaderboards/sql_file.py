@@ -277,8 +277,8 @@ def _check_repeatable(file: SqlFile) -> None:
             raise SqlContractError(
                 file.path,
                 min(lines, default=1),
-                f"the result of {aggregate.sql(DIALECT)} depends on the order of its rows; write `order by` in it"
-                " (or cast a sum of integers to bigint)",
+                f"the result of {aggregate.sql(DIALECT)} depends on the order of its rows; "
+                "write `order by` in it (or cast a sum of integers to bigint)",
             )
 
 

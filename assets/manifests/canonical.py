@@ -82,6 +82,9 @@ def _utf16(value: str) -> bytes:
 
 def canonical_number(value: float) -> str:
     """One number as ECMAScript's Number::toString writes it (RFC 8785, section 3.2.2.3)."""
+    if type(value) is float and 1e-4 <= value < 1e15:
+        # Python writes these without an exponent, as ECMAScript does; almost all are such.
+        return repr(value).removesuffix(".0")
     if isinstance(value, int) and abs(value) <= _SAFE_INTEGER:
         return str(value)
     number = float(value)

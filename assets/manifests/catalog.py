@@ -190,10 +190,11 @@ Parsed = tuple[RawDocument, _Model | RejectionError]
 def parse_all(model: type[_Model], data: bytes) -> Iterator[Parsed[_Model]]:
     """All documents of a file, good or bad, in order."""
     for item in read_documents(data):
-        yield from _parse_item(model, item)
+        yield from parse_item(model, item)
 
 
-def _parse_item(model: type[_Model], item: RawDocument | Malformed) -> Iterator[Parsed[_Model]]:
+def parse_item(model: type[_Model], item: RawDocument | Malformed) -> Iterator[Parsed[_Model]]:
+    """What a stretch of a file says: one document, or several where a line holds several."""
     if isinstance(item, Malformed):
         stretch = RawDocument(item.line, item.excerpt.encode())
         yield stretch, RejectionError(Reason.BAD_JSON, item.message)
@@ -204,7 +205,7 @@ def _parse_item(model: type[_Model], item: RawDocument | Malformed) -> Iterator[
         pieces = cut_again(item) if error.reason is Reason.BAD_JSON else []
         if len(pieces) > 1:
             for piece in pieces:
-                yield from _parse_item(model, piece)
+                yield from parse_item(model, piece)
         else:
             yield item, error
     else:

@@ -10,6 +10,10 @@ _ISO = re.compile(
 )
 
 
+# What Python's `datetime.isoformat` writes, as almost all traces have it, up to the milliseconds.
+_COMMON = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?=\d*Z?\Z)", re.ASCII)
+
+
 class InstantError(ValueError):
     """A time that is none."""
 
@@ -43,6 +47,23 @@ def utc_instant(text: str) -> datetime:
         return instant - _offset(zone)
     except (ValueError, OverflowError) as error:
         raise InstantError(f"{text!r} is not a time: {error}") from None
+
+
+def instant_and_text(text: str) -> tuple[datetime, str]:
+    """`utc_instant` of a text and its `instant_text`; quicker than the two for the common form.
+
+    Raises:
+        InstantError: as `utc_instant`.
+    """
+    match = _COMMON.match(text)
+    if match is not None:
+        try:
+            return datetime.fromisoformat(f"{match[0]}+00:00"), f"{match[0]}Z"
+        except ValueError:
+            # No such day or time, or 24:00:00: `utc_instant` says which.
+            pass
+    instant = utc_instant(text)
+    return instant, instant_text(instant)
 
 
 def _offset(zone: str | None) -> timedelta:

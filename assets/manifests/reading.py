@@ -1,12 +1,13 @@
 """Reading trace files with several processes.
 
-Each process is this module run as a program: it gets the catalog once, then chunks of files, and
-answers with what it found; rows go to Parquet parts, not through the pipe. Processes are started
-before the catalog is read, so that they import their modules meanwhile, and share nothing with
-the threads of the starting process. `multiprocessing` is not used because its children first
-import the program that started them, which here may be all of Dagster.
+Each process is `reading_process` run as a program: it gets the catalog once, then chunks of
+files, and answers with what it found; rows go to Parquet parts, not through the pipe. Processes
+are started before the catalog is read, so that they import their modules meanwhile, and share
+nothing with the threads of the starting process. `multiprocessing` is not used because its
+children first import the program that started them, which here may be all of Dagster.
 """
 
+import gc
 import os
 import pickle
 import subprocess
@@ -19,16 +20,16 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import BinaryIO, cast
 
-from assets.manifests import rows
 from assets.manifests.catalog import Catalog
 from assets.manifests.trace_files import FileOutcome, TraceReader
+from assets.manifests.trace_rows import TraceRows
 from assets.traces.errors import DatasetError
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile
 
 _LARGEST_CHUNK_BYTES = 16 * 1024 * 1024
 _SMALLEST_CHUNK_BYTES = 1024 * 1024
-_CHUNKS_A_PROCESS = 4
+_CHUNKS_A_PROCESS = 6
 
 Chunk = tuple[int, list[DatasetFile]]
 Report = Callable[[list[FileOutcome]], None]
@@ -56,18 +57,18 @@ class ChunkReader:
         """Write the rows of a chunk and say what was found in each file."""
         number, files = chunk
         origin = self._reading.catalog.origin
-        batch = rows.RowBatch(origin.dataset, origin.revision)
-        written: set[tuple[str, ...]] = set()
-        outcomes = [
-            self._reader.read(file, self._store.get(file.digest), batch, written) for file in files
-        ]
+        batch = TraceRows(origin.dataset, origin.revision)
+        outcomes = [self._reader.read(file, self._store.get(file.digest), batch) for file in files]
         part = f"{self._reading.snapshot_id[7:19]}-traces-{number:06d}"
         batch.write(self._reading.staging, part)
         return outcomes
 
 
 def chunks_of(files: Sequence[DatasetFile], processes: int) -> list[Chunk]:
-    """Files in chunks of a few megabytes, enough of them to keep every process busy."""
+    """Files in chunks of a few megabytes, enough of them to keep every process busy.
+
+    The largest come first, so that no process has much left to do when the others are done.
+    """
     share = sum(file.size_bytes for file in files) // (processes * _CHUNKS_A_PROCESS)
     limit_bytes = min(max(share, _SMALLEST_CHUNK_BYTES), _LARGEST_CHUNK_BYTES)
     chunks: list[Chunk] = []
@@ -78,7 +79,11 @@ def chunks_of(files: Sequence[DatasetFile], processes: int) -> list[Chunk]:
             size_bytes = 0
         chunks[-1][1].append(file)
         size_bytes += file.size_bytes
-    return chunks
+    return sorted(chunks, key=_size_bytes, reverse=True)
+
+
+def _size_bytes(chunk: Chunk) -> int:
+    return sum(file.size_bytes for file in chunk[1])
 
 
 class ReadingProcesses:
@@ -121,7 +126,7 @@ def reading_processes(number: int) -> Iterator[ReadingProcesses]:
     try:
         processes += [
             subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-m", "assets.manifests.reading_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -170,11 +175,8 @@ def _receive(stream: BinaryIO) -> bytes | None:
     return stream.read(int.from_bytes(length, "big")) if length else None
 
 
-def main() -> None:
+def serve() -> None:
     """Serve chunks from stdin to stdout until stdin ends."""
-    # Arrow asks for pandas at its first conversion; while nothing is to do yet is the time.
-    import pandas  # noqa: F401
-
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Whatever prints must not get between the answers.
     os.dup2(2, 1)
@@ -182,6 +184,10 @@ def main() -> None:
     if state is None:
         return
     reader = ChunkReader(pickle.loads(state))
+    # Rows have no reference cycles, and a search for some goes through all rows so far, again and
+    # again: a fifth of the time of reading. Errors may have some; they are found between chunks.
+    gc.disable()
+    gc.freeze()
     while (data := _receive(requests)) is not None:
         try:
             answer: list[FileOutcome] | DatasetError = reader.read(pickle.loads(data))
@@ -189,10 +195,4 @@ def main() -> None:
             answer = DatasetError(error.message)
         pickle.dump(answer, answers)
         answers.flush()
-
-
-if __name__ == "__main__":
-    # The classes that travel are those of the module by its name, not of `__main__`.
-    from assets.manifests.reading import main as main_by_name
-
-    main_by_name()
+        gc.collect()

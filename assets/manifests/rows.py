@@ -1,10 +1,6 @@
 """Manifests as rows of `records.SCHEMAS`, and the batch that gathers them for a Parquet part."""
 
-import json
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +14,14 @@ from assets.manifests.implementations import Implementation, Project, SourceFile
 from assets.manifests.kinds import Manifest
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem
-from assets.manifests.runs import Environment, Run
-from assets.manifests.trust import evidence_level
+from assets.manifests.runs import Environment
 from assets.manifests.workloads import Case
-from assets.traces.documents import Evaluation, Trace
 
 PARSER_VERSION = "1"
-NOT_MEASURED_LOG = "Solution skipped after"
 
 Row = dict[str, Any]
+Columns = Mapping[str, "list[Any] | str | bool"]
+"""Values by column: one for each row, or one for all of them."""
 
 
 class RowBatch:
@@ -47,39 +42,33 @@ class RowBatch:
         self.rows[table].append(values)
 
     def table(self, name: str) -> pa.Table:
-        """The rows of one table; absent columns are null."""
-        rows, schema = self.rows[name], records.SCHEMAS[name]
+        """The rows of one table."""
+        rows = self.rows[name]
+        columns = {
+            column: [row.get(column) for row in rows] for column in records.SCHEMAS[name].names
+        }
+        return self.arrow_table(name, len(rows), columns)
+
+    def arrow_table(self, name: str, size: int, columns: Columns) -> pa.Table:
+        """Columns with their provenance; a column that is absent is null in all `size` rows."""
+        schema, columns = records.SCHEMAS[name], {**columns, **self._constant}
         return pa.table(
-            [
-                pa.repeat(pa.scalar(self._constant[field.name], field.type), len(rows))
-                if field.name in self._constant
-                else _column(_values(rows, field.name), field.type)
-                for field in schema
-            ],
-            schema=schema,
+            [_column(columns.get(field.name), field.type, size) for field in schema], schema=schema
         )
 
     def write(self, directory: Path, part: str) -> None:
         """Write every table that has rows to `<directory>/<table>/<part>.parquet`."""
-        for name, rows in self.rows.items():
-            if rows:
+        for name in self.rows:
+            table = self.table(name)
+            if table.num_rows:
                 folder = directory / name
                 folder.mkdir(parents=True, exist_ok=True)
-                pq.write_table(self.table(name), folder / f"{part}.parquet", compression="zstd")
-
-    def counts(self, table: str, column: str) -> Counter[str]:
-        """How many rows have each value of a column."""
-        return Counter(row[column] for row in self.rows[table])
+                pq.write_table(table, folder / f"{part}.parquet", compression="zstd")
 
 
-def _values(rows: list[Row], column: str) -> list[Any]:
-    try:
-        return list(map(itemgetter(column), rows))
-    except KeyError:
-        return [row.get(column) for row in rows]
-
-
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+def _column(values: list[Any] | str | bool | None, kind: pa.DataType, size: int) -> pa.Array:
+    if not isinstance(values, list):
+        return pa.repeat(pa.scalar(values, kind), size)
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
@@ -290,121 +279,6 @@ def add_environment(batch: RowBatch, environment: Environment, path: str, line: 
         libraries_json=canonical_json(software.get("libraries", {})),
         summary=environment.summary,
         **manifest_columns(environment.manifest),
-    )
-
-
-def add_run(
-    batch: RowBatch,
-    run: Run,
-    trace: Trace,
-    evaluation: Evaluation,
-    *,
-    operation: Operation,
-    implementation: Implementation,
-    case: Case,
-    environment: Environment,
-    path: str,
-    line: int,
-) -> None:
-    """A trace, with its measurement and its log."""
-    measured = run.mean_ns is not None
-    correctness = evaluation.correctness
-    extra = (correctness.extra if correctness else None) or {}
-    if correctness is not None and correctness.matched_ratio is not None:
-        extra = {**extra, "matched_ratio": correctness.matched_ratio}
-    batch.rows["runs"].append(
-        {
-            "path": path,
-            "line": line,
-            "run_digest": run.digest,
-            "operation_digest": operation.digest,
-            "workload_digest": case.digest,
-            "implementation_digest": implementation.digest,
-            "protocol_digest": run.protocol_digest,
-            "environment_digest": environment.digest,
-            "comparison_key": run.comparison_key,
-            "correctness_key": case.correctness_key,
-            "metric_key": run.metric_key,
-            "status": run.status,
-            "primary_metric": "latency" if measured else "none",
-            "primary_statistic": "mean" if measured else None,
-            "primary_value": run.mean_ns,
-            "primary_unit": "ns" if measured else None,
-            "evidence_level": evidence_level(
-                source_available=implementation.source_available,
-                has_raw_evidence=run.log_digest is not None,
-                # What could not be identified is in quarantine.
-                identity_complete=True,
-            ),
-            "has_raw_evidence": run.log_digest is not None,
-            "source_native": True,
-            "source": "flashinfer-bench",
-            "external_id": run.external_id,
-            "observed_at": run.observed_at.replace(tzinfo=None),
-            "definition_name": operation.name,
-            "solution_name": implementation.name,
-            "author_directory": implementation.author_directory,
-            "workload_uuid": trace.workload.uuid,
-            "input_fingerprint": case.input_fingerprint,
-            "reference_digest": operation.reference_digest,
-            "latency_ms": run.latency_ms,
-            "reference_latency_ms": run.reference_latency_ms,
-            "speedup_factor": run.speedup_factor,
-            "max_absolute_error": run.max_absolute_error,
-            "max_relative_error": run.max_relative_error,
-            "correctness_extra_json": _json(extra) if extra else None,
-            "raw_timestamp": evaluation.timestamp,
-            "raw_status": evaluation.status,
-            "raw_hardware": evaluation.environment.hardware,
-            "log_digest": run.log_digest,
-            "log_size_bytes": run.log_size_bytes,
-            "not_measured": run.log.startswith(NOT_MEASURED_LOG),
-            "canonical_json": run.identity_json,
-            "metadata_json": run.metadata_json,
-        }
-    )
-    if measured:
-        batch.rows["measurements"].append(
-            {
-                "path": path,
-                "line": line,
-                "run_digest": run.digest,
-                "metric": "latency",
-                "statistic": "mean",
-                "unit": "ns",
-                "value": float(run.mean_ns or 0),
-            }
-        )
-
-
-def _json(values: Row) -> str:
-    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
-    try:
-        return json.dumps(values, allow_nan=False)
-    except ValueError:
-        return json.dumps(_finite(values))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def add_log(batch: RowBatch, run: Run, path: str, line: int) -> None:
-    """The log of a run, as an artifact."""
-    batch.rows["artifacts"].append(
-        {
-            "path": path,
-            "line": line,
-            "artifact_digest": run.log_digest,
-            "kind": "log",
-            "media_type": "text/plain",
-            "size_bytes": run.log_size_bytes,
-            "content": run.log,
-        }
     )
 
 

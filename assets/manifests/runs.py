@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -16,7 +17,7 @@ from assets.manifests.canonical import (
     utf8,
 )
 from assets.manifests.implementations import Implementation
-from assets.manifests.instants import InstantError, instant_text, utc_instant
+from assets.manifests.instants import InstantError, instant_and_text
 from assets.manifests.kinds import (
     BenchmarkProtocol,
     Comparability,
@@ -170,8 +171,7 @@ def _leading_integer(text: str | None) -> int | None:
     return int(digits) if digits else None
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A trace with its manifest, keys and the raw values beside the normalized ones."""
 
     identity_json: str
@@ -194,11 +194,12 @@ class Run:
     max_relative_error: float | None
 
 
+@lru_cache(maxsize=16384)
 def comparison_key(
     *, operation: str, workload: str, protocol: str, environment: str, correctness: str, metric: str
 ) -> str:
     """Digest of what must agree for two runs to be comparable (all arguments are digests)."""
-    # Written out because it is made once a run; the field order is the canonical one.
+    # Written out and remembered because every run needs one; the field order is the canonical one.
     return sha256_digest(
         f'{{"correctness":"{correctness}","environment":"{environment}","metric":"{metric}",'
         f'"operation":"{operation}","protocol":"{protocol}","v":1,"workload":"{workload}"}}'
@@ -228,7 +229,7 @@ def run_of(
         )
     measured = _performance(evaluation.performance, status)
     errors = _correctness(evaluation.correctness)
-    observed_at = _observed_at(evaluation.timestamp)
+    observed_at, observed_at_text = _observed_at(evaluation.timestamp)
     log_bytes = utf8(evaluation.log) if evaluation.log else b""
     log_digest = sha256_digest(log_bytes) if log_bytes else None
     protocol = trace_protocol()
@@ -242,7 +243,7 @@ def run_of(
         workload=case.digest,
         benchmark=operation.name,
         status=status,
-        observed_at=instant_text(observed_at),
+        observed_at=observed_at_text,
         measured=measured,
         mean_ns=mean_ns,
         errors=errors if evaluation.correctness is not None else None,
@@ -252,7 +253,7 @@ def run_of(
     return Run(
         identity_json=identity,
         digest=sha256_digest(identity),
-        metadata_json=_metadata_json(trace, case),
+        metadata_json=_metadata_json(case.run_name, _title_json(trace.solution, trace.definition)),
         status=status,
         external_id=f"trace/{trace.solution}/{case.external_id}",
         protocol_digest=protocol.digest,
@@ -314,16 +315,19 @@ def _identity_json(
     )
 
 
-def _metadata_json(trace: Trace, case: Case) -> str:
-    name = names.kebab(f"sol-trace-{trace.definition}-{case.external_id[:8]}")
-    title = f"{trace.solution} · {trace.definition}"
+def _metadata_json(name: str, title_json: str) -> str:
+    return f'{{"name":"{name}","title":{title_json}}}'
+
+
+@lru_cache(maxsize=4096)
+def _title_json(solution: str | None, definition: str) -> str:
+    title = f"{solution} · {definition}"
     if len(title) > _TITLE_LENGTH:
         title = f"{title[: _TITLE_LENGTH - 1]}…"
-    return f'{{"name":"{name}","title":{canonical_string(title)}}}'
+    return canonical_string(title)
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
+class _Times(NamedTuple):
     latency_ms: float | None = None
     reference_latency_ms: float | None = None
     speedup_factor: float | None = None
@@ -336,8 +340,7 @@ class _Times:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Errors:
+class _Errors(NamedTuple):
     """Largest errors; None where upstream states no bound (NaN, Infinity)."""
 
     absolute: float | None = None
@@ -352,7 +355,8 @@ class _Errors:
 
 
 def _numbers_json(*numbers: tuple[str, float | None]) -> str:
-    present = (f'"{name}":{canonical_number(n)}' for name, n in numbers if n is not None)
+    # A list: generators cost more than what they would save here.
+    present = [f'"{name}":{canonical_number(n)}' for name, n in numbers if n is not None]
     return f"{{{','.join(present)}}}"
 
 
@@ -425,10 +429,9 @@ def _error(value: Measured, at: str) -> float | None:
     return number
 
 
-@lru_cache(maxsize=4096)
-def _observed_at(timestamp: str) -> datetime:
+def _observed_at(timestamp: str) -> tuple[datetime, str]:
     try:
-        return utc_instant(timestamp)
+        return instant_and_text(timestamp)
     except InstantError as error:
         raise RejectionError(
             Reason.BAD_TIMESTAMP, f"evaluation.timestamp: {error}", "$.evaluation.timestamp"

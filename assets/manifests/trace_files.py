@@ -9,21 +9,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assets.manifests import rows
 from assets.manifests.canonical import sha256_digest
-from assets.manifests.catalog import Catalog, parse_all, quarantined
+from assets.manifests.catalog import Catalog, quarantined
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
+from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.runs import Environment, environment_of, run_of
+from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
+from assets.manifests.trace_rows import RunRow, TraceRows, correctness_extra_json
 from assets.manifests.workloads import Case, case_of
-from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
+from assets.traces.documents import Evaluation, TraceEnvironment
 from assets.traces.layout import author_of, kind_of, root_of
 from assets.traces.lines import RawDocument
 from assets.traces.snapshot import DatasetFile
-
-_MAX_CACHED_CASES = 50_000
-_NUL_ESCAPE = b"\\u0000"
 
 
 @dataclass(frozen=True, order=True)
@@ -51,7 +50,7 @@ class References:
                 _state_of_solution(catalog, name, definition, path)
                 for name, definition in self.solutions
             ],
-            rows.PARSER_VERSION,
+            PARSER_VERSION,
         ]
         return sha256_digest(json.dumps(stand_for))
 
@@ -89,8 +88,7 @@ class _FileReading:
     """One file while it is read: where its rows go, and what was found."""
 
     file: DatasetFile
-    batch: rows.RowBatch
-    written: set[tuple[str, ...]]
+    batch: TraceRows
     outcome: FileOutcome
     definitions: set[str] = field(default_factory=set)
     solutions: set[tuple[str, str]] = field(default_factory=set)
@@ -100,33 +98,22 @@ class _FileReading:
         self.kind = "workload" if kind_of(self.path) == "workload" else "trace"
         self.place = (root_of(self.path), author_of(self.path) or "")
 
-    def is_first(self, *key: str) -> bool:
-        """Whether a row that several documents share is still to be written to this batch."""
-        if key in self.written:
-            return False
-        self.written.add(key)
-        return True
-
 
 class TraceReader:
     """Reads trace and workload files against one catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._cases: dict[tuple[object, ...], Case] = {}
-        self._environments: dict[tuple[str, ...], Environment] = {}
+        self._parser = TraceParser()
+        self._cases = Remembered[tuple[str, bytes], Case]()
+        self._environments = Remembered[bytes, Environment]()
         self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
 
-    def read(
-        self, file: DatasetFile, data: bytes, batch: rows.RowBatch, written: set[tuple[str, ...]]
-    ) -> FileOutcome:
-        """Add the rows of one file to a batch.
-
-        `written` holds the keys of shared rows (cases, environments, logs) that the batch has.
-        """
-        reading = _FileReading(file, batch, written, FileOutcome(file.path))
+    def read(self, file: DatasetFile, data: bytes, batch: TraceRows) -> FileOutcome:
+        """Add the rows of one file to a batch."""
+        reading = _FileReading(file, batch, FileOutcome(file.path))
         outcome = reading.outcome
-        for item, trace in parse_all(Trace, data):
+        for item, trace in self._parser.parse_all(data):
             outcome.documents += 1
             try:
                 if isinstance(trace, RejectionError):
@@ -143,21 +130,23 @@ class TraceReader:
         )
         return outcome
 
-    def _add(self, trace: Trace, item: RawDocument, reading: _FileReading) -> None:
+    def _add(self, parsed: ParsedTrace, item: RawDocument, reading: _FileReading) -> None:
+        trace, evaluation, reported = parsed.trace, parsed.trace.evaluation, parsed.environment
         reading.definitions.add(trace.definition)
         if trace.solution:
             reading.solutions.add((trace.solution, trace.definition))
-        if _NUL_ESCAPE in item.data:
-            reject_nul(trace)
+        _reject_nul(parsed.workload.uuid, "workload.uuid")
+        if isinstance(evaluation, Evaluation):
+            _reject_nul(evaluation.log, "evaluation.log")
         operation = self._catalog.operation(trace.definition)
-        if not isinstance(trace.evaluation, Evaluation):
+        if not isinstance(evaluation, Evaluation) or reported is None:
             if trace.solution and reading.kind != "workload":
                 raise RejectionError(
                     Reason.NO_EVALUATION,
                     f"solution {trace.solution!r} has no evaluation",
                     "$.evaluation",
                 )
-            self._add_case(self._case(trace.workload, operation), item, reading)
+            reading.batch.add_case(self._case(parsed, operation), reading.path, item.line)
             reading.outcome.workload_rows += 1
             return
         if not trace.solution:
@@ -165,22 +154,10 @@ class TraceReader:
                 Reason.NO_SOLUTION, "an evaluation without a solution", "$.solution"
             )
         implementation = self._implementation(trace.solution, operation.name, reading)
-        case = self._case(trace.workload, operation)
+        case = self._case(parsed, operation)
         # A case is good whatever becomes of the measurement.
-        self._add_case(case, item, reading)
-        self._add_run(trace, trace.evaluation, operation, implementation, case, item, reading)
-
-    def _add_run(
-        self,
-        trace: Trace,
-        evaluation: Evaluation,
-        operation: Operation,
-        implementation: Implementation,
-        case: Case,
-        item: RawDocument,
-        reading: _FileReading,
-    ) -> None:
-        environment = self._environment(evaluation.environment)
+        reading.batch.add_case(case, reading.path, item.line)
+        environment = self._environment(parsed.environment_key, reported)
         run = run_of(
             trace,
             evaluation,
@@ -189,42 +166,33 @@ class TraceReader:
             case=case,
             environment=environment,
         )
-        batch, path, outcome = reading.batch, reading.path, reading.outcome
-        if reading.is_first("environment", environment.digest):
-            rows.add_environment(batch, environment, path, item.line)
-        if run.log_digest and reading.is_first("log", run.log_digest):
-            rows.add_log(batch, run, path, item.line)
-        rows.add_run(
-            batch,
-            run,
-            trace,
-            evaluation,
-            operation=operation,
-            implementation=implementation,
-            case=case,
-            environment=environment,
-            path=path,
-            line=item.line,
+        reading.batch.add_run(
+            RunRow(
+                reading.path,
+                item.line,
+                run,
+                evaluation.timestamp,
+                evaluation.status,
+                reported.hardware,
+                correctness_extra_json(evaluation.correctness),
+                operation,
+                implementation,
+                case,
+                environment,
+            )
         )
+        outcome = reading.outcome
         outcome.runs += 1
         if outcome.newest_trace_at is None or run.observed_at > outcome.newest_trace_at:
             outcome.newest_trace_at = run.observed_at
 
-    def _case(self, workload: Workload, operation: Operation) -> Case:
-        key = (operation.name, *workload.parts())
-        case = self._cases.get(key)
+    def _case(self, parsed: ParsedTrace, operation: Operation) -> Case:
+        key = (operation.name, parsed.workload_key)
+        case = self._cases.get(key) if parsed.workload_key else None
         if case is None:
-            case = case_of(workload, operation)
-            if len(self._cases) >= _MAX_CACHED_CASES:
-                self._cases.clear()
-            self._cases[key] = case
+            case = case_of(parsed.workload, operation)
+            self._cases.remember(key, case)
         return case
-
-    def _add_case(self, case: Case, item: RawDocument, reading: _FileReading) -> None:
-        if reading.is_first(
-            "case", case.digest, case.definition, case.external_id, case.input_fingerprint
-        ):
-            rows.add_case(reading.batch, case, reading.path, item.line)
 
     def _implementation(self, name: str, definition: str, reading: _FileReading) -> Implementation:
         key = (name, definition, reading.place)
@@ -234,29 +202,19 @@ class TraceReader:
             self._implementations[key] = implementation
         return implementation
 
-    def _environment(self, reported: TraceEnvironment) -> Environment:
-        key = (reported.hardware, *(part for item in reported.libs.items() for part in item))
-        environment = self._environments.get(key)
+    def _environment(self, key: bytes, reported: TraceEnvironment) -> Environment:
+        environment = self._environments.get(key) if key else None
         if environment is None:
             environment = environment_of(reported)
-            self._environments[key] = environment
+            self._environments.remember(key, environment)
         return environment
 
 
-def reject_nul(trace: Trace) -> None:
-    """Refuse a trace whose kept texts hold a NUL character.
-
-    Raises:
-        RejectionError: naming the field.
-    """
-    texts = {"workload.uuid": trace.workload.uuid}
-    if isinstance(trace.evaluation, Evaluation):
-        texts["evaluation.log"] = trace.evaluation.log
-    for field_name, text in texts.items():
-        if "\x00" in (text or ""):
-            raise RejectionError(
-                Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
-            )
+def _reject_nul(text: str | None, field_name: str) -> None:
+    if text and "\x00" in text:
+        raise RejectionError(
+            Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
+        )
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:

@@ -37,7 +37,8 @@ _NAME_PART = re.compile(r"[a-z0-9._-]+\Z")
 class Case:
     """A workload with its manifest.
 
-    `external_id` is the uuid, or a short digest of the axes where there is none.
+    `uuid` is what upstream gives, `external_id` the same or, without one, a short digest of the
+    axes.
     `input_fingerprint` is the digest of where every input comes from, tensor files included,
     which identity ignores: cases that differ only in it are ranked apart by ranking-v2.
     """
@@ -46,6 +47,7 @@ class Case:
     external_id: str
     input_fingerprint: str
     definition: str
+    uuid: str | None
 
     @cached_property
     def digest(self) -> str:
@@ -56,6 +58,11 @@ class Case:
     def correctness_key(self) -> str:
         """Digest of the correctness rules alone."""
         return correctness_key(self.manifest.spec["correctness"])
+
+    @cached_property
+    def run_name(self) -> str:
+        """The editorial name that runs of this case have."""
+        return names.kebab(f"sol-trace-{self.definition}-{self.external_id[:8]}")
 
     @property
     def shape_summary(self) -> str:
@@ -198,7 +205,7 @@ def case_of(workload: Workload, operation: Operation) -> Case:
         )
     except ValidationError as error:
         raise rejection_of(error, Reason.BAD_INPUT, "$.workload") from error
-    return Case(manifest, key, input_fingerprint(workload), operation.name)
+    return Case(manifest, key, input_fingerprint(workload), operation.name, workload.uuid)
 
 
 def _tensor_data(descriptor: InputDescriptor | None) -> TensorData | None:

@@ -27,6 +27,8 @@ from assets.tables.warehouse import (
     published_file,
 )
 
+_BATCH_ROWS = 50_000
+
 
 class PublicationRequest(BaseModel):
     """What a publication is of."""
@@ -100,21 +102,23 @@ def _new_rows(
 ) -> dict[str, pa.Array]:
     """Rows to publish (0-based indices) by staged file."""
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
+    new_rows: dict[str, list[pa.Array]] = {}
     try:
         found = connection.sql(
             query, params={"staged": parts, "published": warehouse.files(table)}
-        ).to_arrow_table()
+        ).to_arrow_reader(_BATCH_ROWS)
+        # By batches, because every row comes with the long name of its file.
+        for batch in found:
+            files = batch["filename"].dictionary_encode()
+            for code, name in enumerate(files.dictionary.to_pylist()):
+                rows = batch["file_row_number"].filter(pc.equal(files.indices, code))
+                new_rows.setdefault(name, []).append(rows)
     except duckdb.Error as error:
         raise WarehouseError(
             f"{warehouse.root}: table {table} could not be published ({error}); run "
             "`kernelindex doctor`"
         ) from error
-    rows = found["file_row_number"].combine_chunks()
-    files = found["filename"].combine_chunks().dictionary_encode()
-    return {
-        name: rows.filter(pc.equal(files.indices, code))
-        for code, name in enumerate(files.dictionary.to_pylist())
-    }
+    return {name: pa.concat_arrays(rows) for name, rows in new_rows.items()}
 
 
 def _write_files(

@@ -197,3 +197,22 @@ class Trace(Document):
     workload: Workload
     solution: str | None = None
     evaluation: Evaluation | NotEvaluated | None = Field(default=None, union_mode="left_to_right")
+
+
+class EvaluationOutline(Evaluation):
+    """An evaluation whose environment is left as it came."""
+
+    environment: dict[str, Any]  # type: ignore[assignment]
+
+
+class TraceOutline(Trace):
+    """A trace whose workload and environment are left as they came.
+
+    Many traces share them, and to look at them anew takes longer than all the rest. An outline
+    says nothing about whether they are good: only `Trace` does.
+    """
+
+    workload: dict[str, Any]  # type: ignore[assignment]
+    evaluation: EvaluationOutline | NotEvaluated | None = Field(
+        default=None, union_mode="left_to_right"
+    )

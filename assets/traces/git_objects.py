@@ -56,4 +56,7 @@ def blob_header(size_bytes: int) -> bytes:
 
 
 def _object_id(header: bytes, content: bytes) -> str:
-    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+    # Not `header + content`: that would copy files of hundreds of megabytes.
+    digest = hashlib.sha1(header, usedforsecurity=False)
+    digest.update(content)
+    return digest.hexdigest()

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Files that were written one after the other bring their byte order marks along.
@@ -23,8 +24,7 @@ EXCERPT_CHARACTERS = 200
 NESTED_TOO_DEEPLY = "no JSON: nested too deeply"
 
 
-@dataclass(frozen=True, slots=True)
-class RawDocument:
+class RawDocument(NamedTuple):
     """The text of one JSON value and the 1-based line it starts on."""
 
     line: int

@@ -26,10 +26,18 @@ def file(number: int, size_bytes: int) -> DatasetFile:
 
 def test_every_file_is_in_exactly_one_chunk() -> None:
     files = [file(number, number * 100_000) for number in range(200)]
-    chunks = chunks_of(files, 2)
+    chunks = sorted(chunks_of(files, 2))
     assert [item for _, chunk in chunks for item in chunk] == files
     assert [number for number, _ in chunks] == list(range(len(chunks)))
     assert len(chunks) >= 2
+
+
+def test_large_chunks_come_before_small_ones() -> None:
+    sizes = [
+        sum(item.size_bytes for item in chunk)
+        for _, chunk in chunks_of([file(1, 10), file(2, 9_000_000), file(3, 2_000_000)], 2)
+    ]
+    assert sizes == [9_000_010, 2_000_000]
 
 
 def test_no_files_are_no_chunks() -> None:
@@ -48,6 +56,26 @@ def test_two_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.M
         found[processes] = outcome.counts, sorted(digests["run_digest"].to_pylist())
     assert found[1] == found[2]
     assert len(found[1][1]) == 102
+
+
+def test_runs_are_the_same_however_many_are_kept_as_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RawStore(tmp_path / "raw")
+    snapshot = pull(SAMPLE, revision=None, authors=None, store=store)
+    found = []
+    for number in (7, 1_000_000):
+        monkeypatch.setattr("assets.manifests.trace_rows._MOST_OBJECTS", number)
+        staging = tmp_path / str(number)
+        normalize(snapshot, store, staging, Known(), processes=1)
+        found.append(
+            [
+                ds.dataset(staging / table).to_table().to_pylist()
+                for table in ("runs", "measurements", "artifacts")
+            ]
+        )
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 102
 
 
 def test_a_process_that_dies_is_an_error_and_not_a_hang(tmp_path: Path) -> None:

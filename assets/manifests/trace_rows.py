@@ -1,0 +1,206 @@
+"""Rows that traces become, gathered as columns: runs, their measurements, their logs.
+
+There are up to 10**7 of them, and one dict a row, as the other tables have, would cost more than
+reading the traces. What the columns mean is said in `records` and `sql/tables/`.
+"""
+
+import json
+import math
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from assets.manifests.implementations import Implementation
+from assets.manifests.operations import Operation
+from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
+from assets.manifests.runs import SOURCE, Environment, Run
+from assets.manifests.trust import evidence_level
+from assets.manifests.workloads import Case
+from assets.traces.documents import Correctness
+
+# Runs that are kept as objects before they become columns: few, so that their memory is used again.
+_MOST_OBJECTS = 2000
+_NOT_MEASURED_LOG = "Solution skipped after"
+
+# By whether the source is available and whether there is a log. What could not be identified is
+# in quarantine.
+_EVIDENCE_LEVELS = {
+    (source_available, has_log): evidence_level(
+        source_available=source_available, has_raw_evidence=has_log, identity_complete=True
+    )
+    for source_available in (False, True)
+    for has_log in (False, True)
+}
+
+
+class RunRow(NamedTuple):
+    """A run with all that its row is made from."""
+
+    path: str
+    line: int
+    run: Run
+    raw_timestamp: str
+    raw_status: str
+    raw_hardware: str
+    correctness_extra_json: str | None
+    operation: Operation
+    implementation: Implementation
+    case: Case
+    environment: Environment
+
+
+class TraceRows(RowBatch):
+    """The rows of some trace and workload files."""
+
+    def __init__(self, dataset: str, revision: str) -> None:
+        super().__init__(dataset, revision)
+        self._runs: list[RunRow] = []
+        self._logs: list[RunRow] = []
+        self._settled: dict[str, list[pa.Table]] = {"runs": [], "measurements": [], "artifacts": []}
+        # What several traces share is written once a batch.
+        self._cases: set[tuple[str, str, str, str]] = set()
+        self._environment_digests: set[str] = set()
+        self._log_digests: set[str | None] = {None}
+
+    def add_case(self, case: Case, path: str, line: int) -> None:
+        """A workload, unless the batch has it."""
+        key = (case.digest, case.definition, case.external_id, case.input_fingerprint)
+        if key not in self._cases:
+            self._cases.add(key)
+            add_case(self, case, path, line)
+
+    def add_run(self, row: RunRow) -> None:
+        """A trace, with its measurement, its log and its environment."""
+        environment, log_digest = row.environment, row.run.log_digest
+        if environment.digest not in self._environment_digests:
+            self._environment_digests.add(environment.digest)
+            add_environment(self, environment, row.path, row.line)
+        if log_digest not in self._log_digests:
+            self._log_digests.add(log_digest)
+            self._logs.append(row)
+        self._runs.append(row)
+        if len(self._runs) >= _MOST_OBJECTS:
+            self._settle()
+
+    def table(self, name: str) -> pa.Table:
+        """The rows of one table."""
+        if name not in self._settled:
+            return super().table(name)
+        self._settle()
+        return pa.concat_tables(self._settled[name])
+
+    def _settle(self) -> None:
+        """Make columns of the runs so far and forget them."""
+        runs, logs = self._runs, self._logs
+        measured = [row for row in runs if row.run.mean_ns is not None]
+        for name, rows, columns in (
+            ("runs", runs, _run_columns(runs)),
+            ("measurements", measured, _measurement_columns(measured)),
+            ("artifacts", logs, _log_columns(logs)),
+        ):
+            self._settled[name].append(self.arrow_table(name, len(rows), columns))
+        runs.clear()
+        logs.clear()
+
+
+def _run_columns(rows: list[RunRow]) -> Columns:
+    runs = [row.run for row in rows]
+    operations = [row.operation for row in rows]
+    implementations = [row.implementation for row in rows]
+    cases = [row.case for row in rows]
+    is_measured = [run.mean_ns is not None for run in runs]
+    has_log = [run.log_digest is not None for run in runs]
+    return {
+        "path": [row.path for row in rows],
+        "line": [row.line for row in rows],
+        "run_digest": [run.digest for run in runs],
+        "operation_digest": [operation.digest for operation in operations],
+        "workload_digest": [case.digest for case in cases],
+        "implementation_digest": [implementation.digest for implementation in implementations],
+        "protocol_digest": [run.protocol_digest for run in runs],
+        "environment_digest": [row.environment.digest for row in rows],
+        "comparison_key": [run.comparison_key for run in runs],
+        "correctness_key": [case.correctness_key for case in cases],
+        "metric_key": [run.metric_key for run in runs],
+        "status": [run.status for run in runs],
+        "primary_metric": ["latency" if measured else "none" for measured in is_measured],
+        "primary_statistic": ["mean" if measured else None for measured in is_measured],
+        "primary_value": [run.mean_ns for run in runs],
+        "primary_unit": ["ns" if measured else None for measured in is_measured],
+        "evidence_level": [
+            _EVIDENCE_LEVELS[implementation.source_available, logged]
+            for implementation, logged in zip(implementations, has_log, strict=True)
+        ],
+        "has_raw_evidence": has_log,
+        "source_native": True,
+        "source": SOURCE,
+        "external_id": [run.external_id for run in runs],
+        "observed_at": [run.observed_at for run in runs],
+        "definition_name": [operation.name for operation in operations],
+        "solution_name": [implementation.name for implementation in implementations],
+        "author_directory": [item.author_directory for item in implementations],
+        "workload_uuid": [case.uuid for case in cases],
+        "input_fingerprint": [case.input_fingerprint for case in cases],
+        "reference_digest": [operation.reference_digest for operation in operations],
+        "latency_ms": [run.latency_ms for run in runs],
+        "reference_latency_ms": [run.reference_latency_ms for run in runs],
+        "speedup_factor": [run.speedup_factor for run in runs],
+        "max_absolute_error": [run.max_absolute_error for run in runs],
+        "max_relative_error": [run.max_relative_error for run in runs],
+        "correctness_extra_json": [row.correctness_extra_json for row in rows],
+        "raw_timestamp": [row.raw_timestamp for row in rows],
+        "raw_status": [row.raw_status for row in rows],
+        "raw_hardware": [row.raw_hardware for row in rows],
+        "log_digest": [run.log_digest for run in runs],
+        "log_size_bytes": [run.log_size_bytes for run in runs],
+        "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
+        "canonical_json": [run.identity_json for run in runs],
+        "metadata_json": [run.metadata_json for run in runs],
+    }
+
+
+def _measurement_columns(rows: list[RunRow]) -> Columns:
+    return {
+        "path": [row.path for row in rows],
+        "line": [row.line for row in rows],
+        "run_digest": [row.run.digest for row in rows],
+        "metric": "latency",
+        "statistic": "mean",
+        "unit": "ns",
+        "value": [row.run.mean_ns for row in rows],
+    }
+
+
+def _log_columns(rows: list[RunRow]) -> Columns:
+    return {
+        "path": [row.path for row in rows],
+        "line": [row.line for row in rows],
+        "artifact_digest": [row.run.log_digest for row in rows],
+        "kind": "log",
+        "media_type": "text/plain",
+        "size_bytes": [row.run.log_size_bytes for row in rows],
+        "content": [row.run.log for row in rows],
+    }
+
+
+def correctness_extra_json(correctness: Correctness | None) -> str | None:
+    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
+    if correctness is None:
+        return None
+    extra = correctness.extra or {}
+    if correctness.matched_ratio is not None:
+        extra = {**extra, "matched_ratio": correctness.matched_ratio}
+    if not extra:
+        return None
+    try:
+        return json.dumps(extra, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(extra))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
