@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.builders import Ingested, ingest
 from tests.warehouses import ingest_by_author
@@ -15,6 +16,10 @@ _REPOSITORY = Path(__file__).parent.parent
 # The revision that the expected values of the golden data were made at.
 GOLDEN_REVISION = "da915083d4c7c5e61aa3005e3d17ae488e0fc71c"
 
+
+# How long an example takes says how busy the machine is, nothing of what is tested.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Fixtures that need what `.ci/run` installs: a test that asks for one is an integration test.
 _NEEDS_MORE = frozenset({"torch_python"})

@@ -66,7 +66,7 @@ def _median(values: list[int]) -> float:
     return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(RANGES, st.randoms(use_true_random=False))
 def test_ranks_follow_the_rule_of_overlapping_ranges(drawn, random):
     named = [(f"i{number}", values) for number, values in enumerate(drawn)]

@@ -119,7 +119,7 @@ INTERVALS = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(1, 8), INTERVALS), min_size=1, max_size=9),

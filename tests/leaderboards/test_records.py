@@ -114,7 +114,7 @@ RUNS = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(RUNS, st.randoms(use_true_random=False))
 def test_events_follow_from_the_eligible_runs_whatever_the_order_of_rows(drawn, random):
     runs = [

@@ -15,7 +15,7 @@ def without_conflicts(files):
     return {path: data for path, data in files.items() if path not in folders}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.dictionaries(PATHS, st.binary(max_size=20), min_size=1, max_size=12))
 def test_tree_and_blob_ids_are_those_of_git(tmp_path_factory, files):
     files = without_conflicts(files)

@@ -18,7 +18,7 @@ def stored_file(store, digest):
     return store.root / name[:2] / f"{name}.zst"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.binary(max_size=2000))
 def test_bytes_come_back_as_they_went_in(tmp_path_factory, data):
     store = RawStore(tmp_path_factory.mktemp("store"))
@@ -93,7 +93,7 @@ def test_a_file_torn_before_it_was_flushed_is_dropped_and_stored_again(tmp_path)
     assert again.get(digest) == data
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(min_value=0, max_value=400))
 def test_a_torn_journal_costs_at_most_its_last_lines(tmp_path_factory, cut):
     root = tmp_path_factory.mktemp("store")

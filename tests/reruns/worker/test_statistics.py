@@ -22,7 +22,7 @@ def test_the_median_does_not_depend_on_the_order(values: list[int]) -> None:
     assert median(values) == median(values[::-1])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(rounds)
 def test_a_summary_is_ordered_and_counts_every_sample(series: dict[int, list[int]]) -> None:
     summary = summarize(series)
