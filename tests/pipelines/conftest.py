@@ -4,12 +4,34 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from pipelines.cli import app
 from pipelines.settings import Settings
+
+Run = Callable[..., Result]
+
+
+def runner_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command on a warehouse and checks its exit code."""
+    monkeypatch.setenv("KERNELINDEX_WAREHOUSE", str(root))
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: str, code: int = 0, input: str | None = None) -> Result:
+        result = CliRunner().invoke(app, list(arguments), prog_name="kernelindex", input=input)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -62,3 +84,15 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Deployment, dict
     """A deployment that has the sample, and the report of that ingestion; look, do not touch."""
     made = Deployment(tmp_path_factory.mktemp("deployment"))
     return made, made.ingest("--dataset", "sample")
+
+
+@pytest.fixture
+def ask(sample_warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command on the shared sample, which it must not change."""
+    return runner_on(sample_warehouse, monkeypatch)
+
+
+@pytest.fixture
+def change(warehouse_copy: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command on a copy of the sample."""
+    return runner_on(warehouse_copy, monkeypatch)

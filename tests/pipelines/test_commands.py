@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -14,36 +13,10 @@ from typer.testing import CliRunner
 
 from assets.tables.warehouse import Warehouse
 from pipelines.cli import app
+from tests.pipelines.conftest import Run, runner_on
 
-Run = Callable[..., Result]
 OPERATION = "rmsnorm_h128"
 SOLUTION = "rmsnorm_h128_torch_rms_norm"
-
-
-def runner_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("KERNELINDEX_WAREHOUSE", str(root))
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments: str, code: int = 0, input: str | None = None) -> Result:
-        result = CliRunner().invoke(app, list(arguments), prog_name="kernelindex", input=input)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
-
-
-@pytest.fixture
-def ask(sample_warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command on the shared sample, which it must not change."""
-    return runner_on(sample_warehouse, monkeypatch)
-
-
-@pytest.fixture
-def change(warehouse_copy: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command on a copy of the sample."""
-    return runner_on(warehouse_copy, monkeypatch)
 
 
 def answer(result: Result):

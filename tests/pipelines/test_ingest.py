@@ -118,8 +118,10 @@ def test_a_file_that_is_no_json_stops_nothing_else(deployment: Deployment) -> No
     assert adds_up(report)
 
 
-def test_the_published_seeds_have_their_published_digests(deployment: Deployment) -> None:
-    seeds = Path(__file__).resolve().parents[3] / "shared" / "seeds" / "flashinfer-trace"
+def test_the_published_seeds_have_their_published_digests(
+    deployment: Deployment, shared: Path
+) -> None:
+    seeds = shared / "seeds" / "flashinfer-trace"
     if not seeds.is_dir():
         pytest.skip("the published run pages (../shared/seeds) are not here")
     report = deployment.ingest("--dataset", str(seeds), "--revision", SEED_REVISION)

@@ -14,24 +14,13 @@ from assets.reruns.lane import jobs
 from assets.reruns.launchers.job_directory import RECORD
 from assets.reruns.sample_results import ARCHIVES
 from assets.tables.warehouse import Warehouse
-from tests.pipelines.test_commands import Run, answer, runner_on
+from tests.pipelines.conftest import Run, runner_on
+from tests.pipelines.test_commands import answer
 from tests.reruns.index import a_run, rows, use_local
 
 OPERATION = "rmsnorm_h128"
 SOLUTION = "rmsnorm_h128_torch_rms_norm"
 WHY = ("--reason", "a test")
-
-
-@pytest.fixture
-def ask(sample_warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command on the shared sample, which it must not change."""
-    return runner_on(sample_warehouse, monkeypatch)
-
-
-@pytest.fixture
-def change(warehouse_copy: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command on a copy of the sample."""
-    return runner_on(warehouse_copy, monkeypatch)
 
 
 @pytest.fixture
