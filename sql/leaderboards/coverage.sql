@@ -18,7 +18,7 @@
 -- assert funnel: workloads_passed <= workloads_tried and workloads_tried <= workloads
 with devices as (
     select distinct gpu_product
-    from implementation_results
+    from strict_groups
     where gpu_product is not null
 ),
 
@@ -38,19 +38,54 @@ known_implementations as (
     group by operation_digest
 ),
 
-tried as (
+tried_groups as (
     select
-        operation_digest,
-        gpu_product,
-        count(distinct workload_digest) as workloads_tried,
-        count(distinct workload_digest) filter (where repeats > 0) as workloads_passed,
-        count(distinct implementation_digest) as implementations_tried,
-        count(distinct implementation_digest) filter (where repeats > 0)
-            as implementations_passed,
+        group_number,
+        bool_or(repeats > 0) as passed,
         bool_or(repeats > 0 and author = 'baseline') as has_baseline
-    from implementation_results
+    from result_facts
     where runs_attempted > 0
-    group by operation_digest, gpu_product
+    group by group_number
+),
+
+tried_workloads as (
+    select
+        strict_groups.operation_digest,
+        strict_groups.gpu_product,
+        strict_groups.board_number,
+        count(distinct strict_groups.workload_digest) as workloads_tried,
+        count(distinct strict_groups.workload_digest) filter (where tried_groups.passed)
+            as workloads_passed,
+        bool_or(tried_groups.has_baseline) as has_baseline
+    from tried_groups
+    inner join strict_groups using (group_number)
+    group by strict_groups.operation_digest, strict_groups.gpu_product, strict_groups.board_number
+),
+
+results_by_implementation as (
+    select
+        strict_groups.board_number,
+        result_facts.implementation_number,
+        bool_or(result_facts.repeats > 0) as passed
+    from result_facts
+    inner join strict_groups using (group_number)
+    where result_facts.runs_attempted > 0
+    group by strict_groups.board_number, result_facts.implementation_number
+),
+
+tried_implementations as (
+    select
+        board_number,
+        count(*) as implementations_tried,
+        count(*) filter (where passed) as implementations_passed
+    from results_by_implementation
+    group by board_number
+),
+
+tried as (
+    select *
+    from tried_workloads
+    inner join tried_implementations using (board_number)
 )
 
 select

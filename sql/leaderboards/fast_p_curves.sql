@@ -26,7 +26,7 @@ available as (
     select
         gpu_product,
         case when grouping(family) = 0 then family else 'all' end as family,
-        count(distinct strict_group) as groups_of_baseline
+        count(distinct group_number) as groups_of_baseline
     from against_baseline
     group by grouping sets ((gpu_product, family), (gpu_product))
 ),

@@ -25,7 +25,7 @@ with available as (
     select
         gpu_product,
         case when grouping(family) = 0 then family else 'all' end as family,
-        count(distinct strict_group) as groups_available
+        count(distinct group_number) as groups_available
     from author_results
     group by grouping sets ((gpu_product, family), (gpu_product))
 ),

@@ -17,41 +17,77 @@
 -- column latest_run_at: time of the newest run (UTC)
 -- column formula_version: version of this formula
 -- assert passed_were_tried: implementations_passed <= implementations_tried
-with wins as (
+with won_groups as (
+    select distinct
+        rank_facts.group_number,
+        result_facts.author
+    from rank_facts
+    inner join result_facts using (group_number, implementation_number)
+    where rank_facts.rank = 1
+),
+
+wins as (
     select
-        implementation_results.operation_digest,
-        implementation_results.gpu_product,
-        implementation_results.author,
-        count(distinct implementation_results.strict_group) as wins
-    from ranked_implementations
-    inner join implementation_results using (strict_group, implementation_digest)
-    where ranked_implementations.rank = 1
-    group by all
+        strict_groups.board_number,
+        won_groups.author,
+        count(*) as wins
+    from won_groups
+    inner join strict_groups using (group_number)
+    group by strict_groups.board_number, won_groups.author
 ),
 
 winners as (
     select *
     from wins
-    qualify row_number() over (
-        partition by operation_digest, gpu_product order by wins desc, author
-    ) = 1
+    qualify row_number() over (partition by board_number order by wins desc, author) = 1
+),
+
+results_by_group as (
+    select
+        group_number,
+        sum(runs)::bigint as runs,
+        sum(repeats)::bigint as runs_eligible,
+        max(newest_run_at) as latest_run_at
+    from result_facts
+    group by group_number
 ),
 
 counted as (
     select
-        operation_digest,
-        gpu_product,
-        count(distinct comparison_key) filter (where repeats > 0) as comparison_groups,
-        sum(runs)::bigint as runs,
-        sum(repeats)::bigint as runs_eligible,
-        count(distinct implementation_digest) as implementations_tried,
-        count(distinct implementation_digest) filter (where repeats > 0)
-            as implementations_passed,
-        count(distinct author) filter (where repeats > 0) as authors_passed,
-        max(newest_run_at) as latest_run_at
-    from implementation_results
-    where gpu_product is not null
-    group by operation_digest, gpu_product
+        strict_groups.operation_digest,
+        strict_groups.gpu_product,
+        strict_groups.board_number,
+        count(distinct strict_groups.comparison_key)
+            filter (where results_by_group.runs_eligible > 0) as comparison_groups,
+        sum(results_by_group.runs)::bigint as runs,
+        sum(results_by_group.runs_eligible)::bigint as runs_eligible,
+        max(results_by_group.latest_run_at) as latest_run_at
+    from results_by_group
+    inner join strict_groups using (group_number)
+    where strict_groups.gpu_product is not null
+    group by strict_groups.operation_digest, strict_groups.gpu_product, strict_groups.board_number
+),
+
+results_by_implementation as (
+    select
+        strict_groups.board_number,
+        result_facts.implementation_number,
+        result_facts.author,
+        bool_or(result_facts.repeats > 0) as passed
+    from result_facts
+    inner join strict_groups using (group_number)
+    group by
+        strict_groups.board_number, result_facts.implementation_number, result_facts.author
+),
+
+implementations_by_board as (
+    select
+        board_number,
+        count(distinct implementation_number) as implementations_tried,
+        count(distinct implementation_number) filter (where passed) as implementations_passed,
+        count(distinct author) filter (where passed) as authors_passed
+    from results_by_implementation
+    group by board_number
 )
 
 select
@@ -62,16 +98,17 @@ select
     counted.comparison_groups,
     counted.runs,
     counted.runs_eligible,
-    counted.implementations_tried,
-    counted.implementations_passed,
-    counted.authors_passed,
+    implementations_by_board.implementations_tried,
+    implementations_by_board.implementations_passed,
+    implementations_by_board.authors_passed,
     winners.author as most_wins_author,
     coalesce(winners.wins, 0) as most_wins,
     counted.latest_run_at,
     'operations-v1' as formula_version
 from counted
 inner join operations using (operation_digest)
-left join winners using (operation_digest, gpu_product)
+inner join implementations_by_board using (board_number)
+left join winners using (board_number)
 order by
     operations.name,
     counted.gpu_product

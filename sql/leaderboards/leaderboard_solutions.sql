@@ -22,41 +22,50 @@
 -- assert wins_passed: wins <= groups_passed
 with tried as (
     select
-        implementation_digest,
-        gpu_product,
-        count(*) filter (where runs_attempted > 0) as groups_attempted,
-        sum(runs)::bigint as runs,
-        sum(runs_passed)::bigint as runs_passed
-    from implementation_results
-    where gpu_product is not null
-    group by implementation_digest, gpu_product
+        result_facts.implementation_number,
+        strict_groups.gpu_product,
+        count(*) filter (where result_facts.runs_attempted > 0) as groups_attempted,
+        sum(result_facts.runs)::bigint as runs,
+        sum(result_facts.runs_passed)::bigint as runs_passed
+    from result_facts
+    inner join strict_groups using (group_number)
+    where strict_groups.gpu_product is not null
+    group by result_facts.implementation_number, strict_groups.gpu_product
 ),
 
 baselines as (
     select
-        strict_group,
+        group_number,
         baseline_ns
-    from author_results
+    from author_facts
     where author = 'baseline'
+),
+
+bests as (
+    select
+        group_number,
+        min(median_ns) as best_median_ns
+    from rank_facts
+    where rank = 1
+    group by group_number
 ),
 
 placed as (
     select
-        ranked_implementations.implementation_digest,
+        rank_facts.implementation_number,
         strict_groups.gpu_product,
-        ranked_implementations.rank,
-        ranked_implementations.median_ns / min(ranked_implementations.median_ns) over (
-            partition by ranked_implementations.strict_group
-        ) as slowdown,
-        baselines.baseline_ns / ranked_implementations.median_ns as speedup
-    from ranked_implementations
-    inner join strict_groups using (strict_group)
-    left join baselines using (strict_group)
+        rank_facts.rank,
+        rank_facts.median_ns / bests.best_median_ns as slowdown,
+        baselines.baseline_ns / rank_facts.median_ns as speedup
+    from rank_facts
+    inner join strict_groups using (group_number)
+    inner join bests using (group_number)
+    left join baselines using (group_number)
 ),
 
 summed as (
     select
-        implementation_digest,
+        implementation_number,
         gpu_product,
         count(*) as groups_passed,
         count(*) filter (where rank = 1) as wins,
@@ -64,11 +73,11 @@ summed as (
         exp(avg(ln(speedup) order by speedup)) as speedup_over_baseline,
         exp(avg(ln(slowdown) order by slowdown)) as slowdown_to_best
     from placed
-    group by implementation_digest, gpu_product
+    group by implementation_number, gpu_product
 )
 
 select
-    tried.implementation_digest,
+    implementation_numbers.implementation_digest,
     implementations.solution_name as solution,
     implementations.author_directory as author,
     implementations.operation_digest,
@@ -85,11 +94,12 @@ select
     summed.slowdown_to_best,
     'solutions-v1' as formula_version
 from tried
+inner join implementation_numbers using (implementation_number)
 inner join implementations using (implementation_digest)
 left join operations using (operation_digest)
-left join summed using (implementation_digest, gpu_product)
+left join summed using (implementation_number, gpu_product)
 order by
     operations.name,
     tried.gpu_product,
     summed.slowdown_to_best nulls last,
-    tried.implementation_digest
+    implementation_numbers.implementation_digest

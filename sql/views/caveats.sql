@@ -6,6 +6,8 @@
 -- column code: the caveat, explained in caveat_codes
 -- column value: what was found, see caveat_codes; null where there is no number
 -- column threshold: what it is compared with; null where there is no number
+-- note: A view over runs and what caveat_facts and implementation_results say of their groups. Ask it
+--     for some strict groups or runs; other conditions make it read every run.
 -- note: A caveat changes no rank. It says what to know before a number is used.
 with passed as not materialized (
     select
@@ -36,49 +38,22 @@ mixed_inputs as (
     where len(workloads.input_fingerprints) > 1
 ),
 
-timers_of_groups as (
-    select
-        strict_group,
-        count(*) filter (where is_new_timer) as new_timer_runs,
-        count(*) filter (where not is_new_timer) as old_timer_runs
-    from passed
-    where source = 'flashinfer-bench'
-    group by strict_group
-    having bool_or(is_new_timer) and not bool_and(is_new_timer)
-),
-
 timer_era as (
     select
         passed.run_digest,
         passed.strict_group,
         'TIMER_ERA' as code,
         case
-            when passed.is_new_timer then timers_of_groups.old_timer_runs
-            else timers_of_groups.new_timer_runs
+            when passed.is_new_timer then caveat_facts.old_timer_runs
+            else caveat_facts.new_timer_runs
         end::double as value,
         0::double as threshold
     from passed
-    inner join timers_of_groups using (strict_group)
-    where passed.source = 'flashinfer-bench'
-),
-
--- The median is only taken where the group's references are that far apart at all.
-groups_apart as (
-    select strict_group
-    from passed
-    where reference_latency_ms > 0
-    group by strict_group
-    having max(reference_latency_ms) > 1.5 * min(reference_latency_ms)
-),
-
-typical_references as (
-    select
-        passed.strict_group,
-        median(passed.reference_latency_ms) as typical_ms
-    from passed
-    semi join groups_apart using (strict_group)
-    where passed.reference_latency_ms > 0
-    group by passed.strict_group
+    inner join caveat_facts using (strict_group)
+    where
+        passed.source = 'flashinfer-bench'
+        and caveat_facts.old_timer_runs > 0
+        and caveat_facts.new_timer_runs > 0
 ),
 
 reference_ratios as (
@@ -86,11 +61,11 @@ reference_ratios as (
         passed.run_digest,
         passed.strict_group,
         greatest(
-            passed.reference_latency_ms / typical_references.typical_ms,
-            typical_references.typical_ms / passed.reference_latency_ms
+            passed.reference_latency_ms / caveat_facts.typical_reference_ms,
+            caveat_facts.typical_reference_ms / passed.reference_latency_ms
         ) as ratio
     from passed
-    inner join typical_references using (strict_group)
+    inner join caveat_facts using (strict_group)
     where passed.reference_latency_ms > 0
 ),
 

@@ -2,6 +2,7 @@
 -- formula: authors-v1
 -- key: strict_group, author
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column group_number: number of the group, see strict_groups
 -- column author: author directory
 -- column gpu_product: device
 -- column family: operation family
@@ -14,43 +15,23 @@
 -- column group_best_ns: lowest latency of anyone's eligible runs in the group, in ns
 -- column baseline_ns: lowest latency of the baseline's eligible runs in the group, in ns
 -- column speedup: baseline_ns divided by best_ns; null where either is missing
--- assert best_of_group: best_ns is null or best_ns >= group_best_ns
-with tried as (
-    select
-        strict_group,
-        author,
-        sum(runs_attempted)::bigint as runs_attempted,
-        sum(runs_passed)::bigint as runs_passed,
-        sum(runs - runs_attempted)::bigint as runs_skipped,
-        min(minimum_ns) as best_ns
-    from implementation_results
-    group by strict_group, author
-),
-
-compared as (
-    select
-        *,
-        min(best_ns) over (partition by strict_group) as group_best_ns,
-        min(best_ns) filter (where author = 'baseline') over (partition by strict_group)
-            as baseline_ns
-    from tried
-)
-
+-- note: A view over author_facts, which has numbers in place of digests.
 select
-    compared.strict_group,
-    compared.author,
+    strict_groups.strict_group,
+    author_facts.group_number,
+    author_facts.author,
     strict_groups.gpu_product,
     operations.family,
     strict_groups.operation_digest,
     strict_groups.workload_digest,
-    compared.runs_attempted,
-    compared.runs_passed,
-    compared.runs_skipped,
-    compared.best_ns,
-    compared.group_best_ns,
-    compared.baseline_ns,
-    compared.baseline_ns / compared.best_ns as speedup
-from compared
-inner join strict_groups using (strict_group)
+    author_facts.runs_attempted,
+    author_facts.runs_passed,
+    author_facts.runs_skipped,
+    author_facts.best_ns,
+    author_facts.group_best_ns,
+    author_facts.baseline_ns,
+    author_facts.baseline_ns / author_facts.best_ns as speedup
+from author_facts
+inner join strict_groups using (group_number)
 inner join operations using (operation_digest)
 where strict_groups.gpu_product is not null
