@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from assets.tables.contracts import PUBLICATIONS, PUBLISHED
 from assets.tables.errors import WarehouseError
-from assets.tables.warehouse import Publication, Warehouse, flush_to_disk
+from assets.tables.warehouse import GENESIS, Publication, Warehouse, flush_to_disk
 
 # DuckDB 1.5 opens a file of this storage version, and so does every later one. Older versions try
 # more ways of compressing every text, which takes a quarter longer for a file as large.
@@ -131,13 +131,21 @@ def published_rows(
     connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str
 ) -> duckdb.DuckDBPyRelation:
     """All rows of a table with the columns of `PUBLISHED`, wherever they lie."""
-    own = connection.read_parquet(warehouse.own_files(table), hive_partitioning=True)
+    own = connection.read_parquet(_files_with_rows(warehouse, table), hive_partitioning=True)
     rows = own.project(_WITH_TIME)
     if compacted := warehouse.compacted_files(table):
         rows = rows.union(connection.read_parquet(compacted, hive_partitioning=False))
     if warehouse.until is not None:
         rows = rows.filter(f"publication_id <= '{warehouse.until}'")
     return rows
+
+
+def _files_with_rows(warehouse: Warehouse, table: str) -> list[str]:
+    # DuckDB expects every file to have as many rows as the first one; after the empty file of the
+    # first publication it would expect none and build its joins on the larger side.
+    empty = str(warehouse.folder_of(GENESIS))
+    files = warehouse.own_files(table)
+    return [file for file in files if not file.startswith(empty)] or files
 
 
 def create_published_view(

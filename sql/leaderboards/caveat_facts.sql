@@ -1,7 +1,7 @@
 -- caveat_facts: one row per strict group in which a run passed, with what its runs are compared with
 -- formula: caveats-v1
--- key: strict_group
--- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- key: group_number
+-- column group_number: the strict group, see strict_groups
 -- column old_timer_runs: passed runs of flashinfer-bench from before it changed its timer
 -- column new_timer_runs: passed runs of flashinfer-bench from after that
 -- column typical_reference_ms: median latency of the reference over the passed runs, in ms; null
@@ -9,14 +9,16 @@
 -- note: From these and from a run itself the view caveats says what holds for the run.
 with numbered as (
     select
-        strict_groups.group_number,
-        runs.source = 'flashinfer-bench' as has_timer_era,
+        run_conditions.group_number,
+        run_origins.source = 'flashinfer-bench' as has_timer_era,
         -- Upstream's timer, by the day it changed.
-        runs.observed_at >= timestamp '2026-02-24 00:00:00' as is_new_timer,
-        case when runs.reference_latency_ms > 0 then runs.reference_latency_ms end as reference_ms
-    from runs
-    inner join strict_groups using (strict_group)
-    where runs.status = 'passed'
+        run_facts.observed_at >= timestamp '2026-02-24 00:00:00' as is_new_timer,
+        case when run_facts.reference_latency_ms > 0 then run_facts.reference_latency_ms end
+            as reference_ms
+    from run_facts
+    inner join run_conditions using (condition_number)
+    inner join run_origins using (origin_number)
+    where run_origins.status = 'passed'
 ),
 
 summed as (
@@ -32,7 +34,7 @@ summed as (
 )
 
 select
-    strict_groups.strict_group,
+    summed.group_number,
     summed.old_timer_runs,
     summed.new_timer_runs,
     case
@@ -40,4 +42,3 @@ select
             then summed.median_reference_ms
     end as typical_reference_ms
 from summed
-inner join strict_groups using (group_number)

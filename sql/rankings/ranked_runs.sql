@@ -17,16 +17,14 @@
 -- assert rank_in_group: rank <= display_order and display_order <= group_size
 with groups as (
     select
-        comparison_key,
-        -- Sorting and joining by a number is several times as fast as by a digest.
-        row_number() over (order by comparison_key) as group_number,
+        comparison_number as group_number,
         count(*) as group_size,
         bool_or(
             not source_native and uncertainty_low_ns is not null and uncertainty_high_ns is not null
         ) as has_intervals
     from runs
     where eligible
-    group by comparison_key
+    group by comparison_number
 ),
 
 eligible as not materialized (
@@ -45,7 +43,7 @@ eligible as not materialized (
         end as evidence_order,
         runs.observed_at
     from runs
-    inner join groups using (comparison_key)
+    inner join groups on groups.group_number = runs.comparison_number
     where runs.eligible
 ),
 
@@ -228,10 +226,17 @@ listed as (
     select * from listed_by_value
     union all
     select * from listed_by_walk
+),
+
+keys as (
+    select distinct
+        comparison_number,
+        comparison_key
+    from run_conditions
 )
 
 select
-    groups.comparison_key,
+    keys.comparison_key,
     listed.run_digest,
     listed.primary_value,
     listed.rank,
@@ -241,3 +246,4 @@ select
     'ranking-v1' as policy_version
 from listed
 inner join groups using (group_number)
+inner join keys on keys.comparison_number = listed.group_number

@@ -15,52 +15,62 @@
 --     observed, so that a late import and a correction leave nothing stale. A run arrives with
 --     its dataset revision; where that has no time, with its publication.
 -- assert strictly_faster: previous_value is null or primary_value < previous_value
-with arrivals as (
+with origins as (
     select
-        runs.comparison_key,
-        runs.eligible,
-        coalesce(dataset_revisions.revision_at, runs.published_at) as arrived_at
-    from runs
+        run_origins.origin_number,
+        run_origins.status = 'passed' as passed,
+        coalesce(dataset_revisions.revision_at, run_origins.published_at) as arrived_at
+    from run_origins
     left join dataset_revisions
         on
-            dataset_revisions.dataset = runs.dataset
-            and dataset_revisions.revision = runs.revision
-    where runs.status = 'passed' and runs.primary_value is not null
+            dataset_revisions.dataset = run_origins.dataset
+            and dataset_revisions.revision = run_origins.revision
 ),
 
-groups as (
+arrivals as not materialized (
     select
-        comparison_key,
-        -- Sorting and joining by a number is several times as fast as by a digest.
-        row_number() over (order by comparison_key) as group_number,
-        -- Runs were withdrawn or came at different times; in all other groups nothing but a new
-        -- run can be the cause.
-        bool_or(not eligible) or min(arrived_at) < max(arrived_at) as has_history
+        run_facts.run_digest,
+        run_conditions.comparison_number,
+        run_facts.primary_value,
+        run_facts.observed_at,
+        run_facts.eligible,
+        run_facts.excluded_because,
+        origins.arrived_at
+    from run_facts
+    inner join run_conditions using (condition_number)
+    inner join origins using (origin_number)
+    where origins.passed and run_facts.primary_value is not null
+),
+
+-- Runs were withdrawn or came at different times; in all other groups nothing but a new run can be
+-- the cause.
+groups_with_history as (
+    select comparison_number
     from arrivals
-    group by comparison_key
+    group by comparison_number
+    having bool_or(not eligible) or min(arrived_at) < max(arrived_at)
 ),
 
 -- What had been best before each run: only a strictly lower value is a record.
 compared as (
     select
-        runs.run_digest,
-        groups.group_number,
-        runs.primary_value,
-        runs.observed_at,
-        min(runs.primary_value) over (
-            partition by groups.group_number
-            order by runs.observed_at, runs.run_digest
+        run_digest,
+        comparison_number,
+        primary_value,
+        observed_at,
+        min(primary_value) over (
+            partition by comparison_number
+            order by observed_at, run_digest
             rows between unbounded preceding and 1 preceding
         ) as best_before
-    from runs
-    inner join groups using (comparison_key)
-    where runs.eligible
+    from arrivals
+    where eligible
 ),
 
 taken as (
     select
         *,
-        lag(run_digest) over (partition by group_number order by observed_at, run_digest)
+        lag(run_digest) over (partition by comparison_number order by observed_at, run_digest)
             as previous_run_digest
     from compared
     where best_before is null or primary_value < best_before
@@ -68,23 +78,15 @@ taken as (
 
 with_history as (
     select
-        runs.run_digest,
-        groups.group_number,
-        runs.primary_value,
-        runs.observed_at,
-        coalesce(dataset_revisions.revision_at, runs.published_at) as arrived_at,
-        runs.eligible,
-        list_contains(runs.excluded_because, 'RETRACTED') as retracted
-    from runs
-    inner join groups using (comparison_key)
-    left join dataset_revisions
-        on
-            dataset_revisions.dataset = runs.dataset
-            and dataset_revisions.revision = runs.revision
-    where
-        groups.has_history
-        and runs.status = 'passed'
-        and runs.primary_value is not null
+        run_digest,
+        comparison_number,
+        primary_value,
+        observed_at,
+        arrived_at,
+        eligible,
+        list_contains(excluded_because, 'RETRACTED') as retracted
+    from arrivals
+    semi join groups_with_history using (comparison_number)
 ),
 
 history as (
@@ -99,19 +101,26 @@ history as (
     from with_history
     window
         earlier as (
-            partition by group_number
+            partition by comparison_number
             order by observed_at, run_digest
             rows between unbounded preceding and 1 preceding
         ),
         later as (
-            partition by group_number
+            partition by comparison_number
             order by observed_at, run_digest
             rows between 1 following and unbounded following
         )
+),
+
+keys as (
+    select distinct
+        comparison_number,
+        comparison_key
+    from run_conditions
 )
 
 select
-    groups.comparison_key,
+    keys.comparison_key,
     taken.run_digest,
     taken.previous_run_digest,
     taken.primary_value,
@@ -125,5 +134,5 @@ select
     end as cause,
     'ranking-v1' as policy_version
 from taken
-inner join groups using (group_number)
+inner join keys using (comparison_number)
 left join history using (run_digest)

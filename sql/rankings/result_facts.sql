@@ -16,29 +16,28 @@
 -- note: What the ranking of implementations and all leaderboards are made from. People read the view
 --     implementation_results, which has the digests.
 -- assert funnel: repeats <= runs_passed and runs_passed <= runs and runs_attempted <= runs
-with authors as (
+with numbered as (
     select
-        author_directory,
-        row_number() over (order by author_directory)::integer as author_number
-    from runs
-    group by author_directory
+        run_conditions.group_number,
+        run_subjects.implementation_number,
+        run_subjects.author_number,
+        run_facts.not_measured,
+        run_origins.status = 'passed' as passed,
+        run_facts.eligible,
+        case when run_facts.eligible then run_facts.primary_value end as eligible_ns,
+        case when run_facts.eligible then run_facts.observed_at end as eligible_at,
+        run_facts.observed_at
+    from run_facts
+    inner join run_conditions using (condition_number)
+    inner join run_origins using (origin_number)
+    inner join run_subjects using (subject_number)
 ),
 
-numbered as (
-    select
-        strict_groups.group_number,
-        implementation_numbers.implementation_number,
-        authors.author_number,
-        runs.not_measured,
-        runs.status = 'passed' as passed,
-        runs.eligible,
-        case when runs.eligible then runs.primary_value end as eligible_ns,
-        case when runs.eligible then runs.observed_at end as eligible_at,
-        runs.observed_at
-    from runs
-    inner join strict_groups using (strict_group)
-    inner join implementation_numbers using (implementation_digest)
-    left join authors using (author_directory)
+authors as (
+    select distinct
+        author_number,
+        author_directory
+    from run_subjects
 ),
 
 summed as (
@@ -73,4 +72,4 @@ select
     summed.first_observed_at,
     summed.newest_run_at
 from summed
-left join authors using (author_number)
+inner join authors using (author_number)

@@ -16,42 +16,63 @@
 -- warn one_statistic: comparison_keys <= 1
 with tried as (
     select distinct
+        group_number,
         strict_group,
         operation_digest,
         workload_digest,
         environment_digest
-    from runs
+    from run_conditions
 ),
 
 measured as (
-    select distinct
-        strict_group,
-        comparison_key
-    from runs
+    select distinct condition_number
+    from run_facts
     where primary_value is not null
 ),
 
 first_keys as (
     select
-        strict_group,
-        comparison_key,
-        count(*) over (partition by strict_group) as comparison_keys
-    from measured
-    qualify row_number() over (partition by strict_group order by comparison_key) = 1
+        run_conditions.group_number,
+        arg_min(run_conditions.comparison_key, run_conditions.comparison_number) as comparison_key,
+        count(distinct run_conditions.comparison_number) as comparison_keys
+    from run_conditions
+    semi join measured using (condition_number)
+    group by run_conditions.group_number
+),
+
+devices as (
+    select
+        tried.group_number,
+        environments.gpu_product
+    from tried
+    left join environments using (environment_digest)
+),
+
+boards as (
+    select
+        tried.operation_digest,
+        devices.gpu_product,
+        row_number() over (order by tried.operation_digest, devices.gpu_product)::integer
+            as board_number
+    from tried
+    inner join devices using (group_number)
+    group by tried.operation_digest, devices.gpu_product
 )
 
 select
     tried.strict_group,
-    row_number() over (order by tried.operation_digest, tried.strict_group)::integer
-        as group_number,
-    dense_rank() over (order by tried.operation_digest, environments.gpu_product)::integer
-        as board_number,
+    tried.group_number,
+    boards.board_number,
     tried.operation_digest,
     tried.workload_digest,
     tried.environment_digest,
-    environments.gpu_product,
+    devices.gpu_product,
     first_keys.comparison_key,
     coalesce(first_keys.comparison_keys, 0) as comparison_keys
 from tried
-left join first_keys using (strict_group)
-left join environments using (environment_digest)
+inner join devices using (group_number)
+inner join boards
+    on
+        boards.operation_digest is not distinct from tried.operation_digest
+        and boards.gpu_product is not distinct from devices.gpu_product
+left join first_keys using (group_number)

@@ -6,7 +6,7 @@
 -- column code: the caveat, explained in caveat_codes
 -- column value: what was found, see caveat_codes; null where there is no number
 -- column threshold: what it is compared with; null where there is no number
--- note: A view over runs and what caveat_facts and implementation_results say of their groups. Ask it
+-- note: A view over runs and what caveat_facts and result_facts say of their groups. Ask it
 --     for some strict groups or runs; other conditions make it read every run.
 -- note: A caveat changes no rank. It says what to know before a number is used.
 with passed as not materialized (
@@ -14,8 +14,9 @@ with passed as not materialized (
         run_digest,
         workload_digest,
         environment_digest,
-        implementation_digest,
+        implementation_number,
         strict_group,
+        group_number,
         source,
         primary_value,
         reference_latency_ms,
@@ -49,7 +50,7 @@ timer_era as (
         end::double as value,
         0::double as threshold
     from passed
-    inner join caveat_facts using (strict_group)
+    inner join caveat_facts using (group_number)
     where
         passed.source = 'flashinfer-bench'
         and caveat_facts.old_timer_runs > 0
@@ -65,7 +66,7 @@ reference_ratios as (
             caveat_facts.typical_reference_ms / passed.reference_latency_ms
         ) as ratio
     from passed
-    inner join caveat_facts using (strict_group)
+    inner join caveat_facts using (group_number)
     where passed.reference_latency_ms > 0
 ),
 
@@ -82,10 +83,10 @@ reference_disagrees as (
 
 repeats as (
     select
-        strict_group,
-        implementation_digest,
+        group_number,
+        implementation_number,
         maximum_ns / minimum_ns as spread
-    from implementation_results
+    from result_facts
     where repeats > 1
 ),
 
@@ -97,7 +98,7 @@ repeated_measurement as (
         repeats.spread as value,
         1::double as threshold
     from passed
-    inner join repeats using (strict_group, implementation_digest)
+    inner join repeats using (group_number, implementation_number)
 ),
 
 loose_tolerance as (

@@ -30,6 +30,9 @@
 -- column input_fingerprint: digest of every input descriptor, tensor files included, which workload identity ignores
 -- column reference_digest: digest of the reference source, which operation identity ignores
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column group_number: number of the strict group, see run_conditions
+-- column comparison_number: number of the comparison group, see run_conditions
+-- column implementation_number: number of the implementation, see run_subjects
 -- column latency_ms: latency as upstream writes it, in ms
 -- column reference_latency_ms: latency of the reference as upstream writes it, in ms
 -- column speedup_factor: reference latency over latency as upstream writes it
@@ -52,113 +55,64 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
--- note: A run is retracted or superseded by a correction of itself or of its implementation, and
---     superseded when its solution file has other content at a newer revision of the dataset.
---     Attestations change nothing here. What is not published is in no table at all.
--- note: Whether a run is ranked stands here and not in a table of its own, because joining two
---     tables of many million runs by digest costs more than all rankings together.
--- assert eligible_without_reasons: eligible = (len(excluded_because) = 0)
-with judged as (
-    select
-        *,
-        -- Looked up, not joined: a join takes the runs into memory when hardly any is withdrawn.
-        run_digest in (
-            select target_digest from withdrawals where target_kind = 'run' and retracted
-        )
-        or implementation_digest in (
-            select target_digest from withdrawals where target_kind = 'implementation' and retracted
-        ) as retracted,
-        run_digest in (
-            select target_digest from withdrawals where target_kind = 'run' and superseded
-        )
-        or implementation_digest in (
-            select target_digest from withdrawals
-            where target_kind = 'implementation' and superseded
-        ) as superseded
-    from published_runs
-    anti join identity_aliases using (implementation_digest)
-),
-
-explained as (
-    select
-        *,
-        -- No list is made for a run without a reason.
-        case
-            when status <> 'passed' or retracted or superseded or primary_value is null
-                then list_filter(
-                    [
-                        case when status <> 'passed' then 'STATUS_' || upper(status) end,
-                        case when retracted then 'RETRACTED' end,
-                        case when superseded then 'SUPERSEDED' end,
-                        case when primary_value is null then 'MISSING_PRIMARY_METRIC' end
-                    ],
-                    lambda code: code is not null
-                )
-        end as reasons
-    from judged
-)
-
+-- note: A view over run_facts, run_conditions, run_origins and run_subjects: what many runs share is
+--     kept once.
 select
-    run_digest,
-    operation_digest,
-    workload_digest,
-    implementation_digest,
-    protocol_digest,
-    environment_digest,
-    comparison_key,
-    correctness_key,
-    metric_key,
-    status,
-    primary_metric,
-    primary_statistic,
-    primary_value,
-    primary_unit,
-    sample_count,
-    uncertainty_low_ns,
-    uncertainty_high_ns,
-    evidence_level,
-    has_raw_evidence,
-    source_native,
-    source,
-    external_id,
-    observed_at,
-    definition_name,
-    solution_name,
-    author_directory,
-    workload_uuid,
-    input_fingerprint,
-    reference_digest,
-    -- Stricter than the comparison key, which ignores tensor files and the reference; and without
-    -- the metric, so that a run that failed belongs to the group in which it was tried.
-    md5(
-        concat_ws(
-            ' ',
-            workload_digest,
-            protocol_digest,
-            environment_digest,
-            coalesce(input_fingerprint, 'unknown'),
-            coalesce(reference_digest, 'unknown')
-        )
-    ) as strict_group,
-    latency_ms,
-    reference_latency_ms,
-    speedup_factor,
-    max_absolute_error,
-    max_relative_error,
-    correctness_extra_json,
-    raw_timestamp,
-    raw_status,
-    raw_hardware,
-    log_digest,
-    log_size_bytes,
-    not_measured,
-    reasons is null as eligible,
-    coalesce(reasons, []) as excluded_because,
-    dataset,
-    revision,
-    path,
-    line,
-    parser_version,
-    publication_id,
-    published_at
-from explained
+    run_facts.run_digest,
+    run_conditions.operation_digest,
+    run_conditions.workload_digest,
+    run_subjects.implementation_digest,
+    run_conditions.protocol_digest,
+    run_conditions.environment_digest,
+    run_conditions.comparison_key,
+    run_origins.correctness_key,
+    run_origins.metric_key,
+    run_origins.status,
+    run_origins.primary_metric,
+    run_origins.primary_statistic,
+    run_facts.primary_value,
+    run_origins.primary_unit,
+    run_facts.sample_count,
+    run_facts.uncertainty_low_ns,
+    run_facts.uncertainty_high_ns,
+    run_origins.evidence_level,
+    run_origins.has_raw_evidence,
+    run_origins.source_native,
+    run_origins.source,
+    run_facts.external_id,
+    run_facts.observed_at,
+    run_conditions.definition_name,
+    run_subjects.solution_name,
+    run_subjects.author_directory,
+    run_conditions.workload_uuid,
+    run_conditions.input_fingerprint,
+    run_conditions.reference_digest,
+    run_conditions.strict_group,
+    run_conditions.group_number,
+    run_conditions.comparison_number,
+    run_subjects.implementation_number,
+    run_facts.latency_ms,
+    run_facts.reference_latency_ms,
+    run_facts.speedup_factor,
+    run_facts.max_absolute_error,
+    run_facts.max_relative_error,
+    run_facts.correctness_extra_json,
+    run_facts.raw_timestamp,
+    run_origins.raw_status,
+    run_origins.raw_hardware,
+    run_facts.log_digest,
+    run_facts.log_size_bytes,
+    run_facts.not_measured,
+    run_facts.eligible,
+    run_facts.excluded_because,
+    run_origins.dataset,
+    run_origins.revision,
+    run_subjects.path,
+    run_facts.line,
+    run_origins.parser_version,
+    run_origins.publication_id,
+    run_origins.published_at
+from run_facts
+inner join run_conditions using (condition_number)
+inner join run_origins using (origin_number)
+inner join run_subjects using (subject_number)

@@ -1,0 +1,142 @@
+-- run_facts: one row per BenchmarkRun, with what it has for itself
+-- key: run_digest
+-- column run_digest: digest of the BenchmarkRun manifest
+-- column condition_number: what it shares with runs that were made alike, see run_conditions
+-- column origin_number: what it shares with runs of its source and outcome, see run_origins
+-- column subject_number: what was measured, see run_subjects
+-- column primary_value: primary statistic of the latency, in ns; lower is better; null where nothing was measured
+-- column sample_count: number of samples, null where the source does not say
+-- column uncertainty_low_ns: lower end of the 95% interval, in ns
+-- column uncertainty_high_ns: upper end of the 95% interval, in ns
+-- column external_id: identifier at the source
+-- column observed_at: when it was measured (UTC)
+-- column latency_ms: latency as upstream writes it, in ms
+-- column reference_latency_ms: latency of the reference as upstream writes it, in ms
+-- column speedup_factor: reference latency over latency as upstream writes it
+-- column max_absolute_error: largest absolute error
+-- column max_relative_error: largest relative error
+-- column correctness_extra_json: further correctness values of upstream, as JSON
+-- column raw_timestamp: time as upstream writes it
+-- column log_digest: digest of the log, see artifacts
+-- column log_size_bytes: size of the log in bytes
+-- column not_measured: whether the log says that the solution was skipped
+-- column eligible: whether the run is ranked
+-- column excluded_because: codes that keep it from being ranked, in this order: STATUS_<status>,
+--     RETRACTED, SUPERSEDED, MISSING_PRIMARY_METRIC; empty for an eligible run
+-- column line: 1-based line of the file on which the document starts
+-- note: A run is retracted or superseded by a correction of itself or of its implementation, and
+--     superseded when its solution file has other content at a newer revision of the dataset.
+--     Attestations change nothing here. What is not published is in no table at all.
+-- note: Whether a run is ranked stands here and not in a table of its own, because joining two
+--     tables of many million runs by digest costs more than all rankings together.
+-- note: People read the view runs, which has everything of a run.
+-- assert eligible_without_reasons: eligible = (len(excluded_because) = 0)
+with placed as (
+    select
+        published.*,
+        run_conditions.condition_number,
+        run_origins.origin_number,
+        run_subjects.subject_number
+    from published_runs as published
+    anti join identity_aliases using (implementation_digest)
+    inner join run_conditions
+        on
+            published.operation_digest is not distinct from run_conditions.operation_digest
+            and published.workload_digest is not distinct from run_conditions.workload_digest
+            and published.protocol_digest is not distinct from run_conditions.protocol_digest
+            and published.environment_digest is not distinct from run_conditions.environment_digest
+            and published.comparison_key is not distinct from run_conditions.comparison_key
+            and published.definition_name is not distinct from run_conditions.definition_name
+            and published.workload_uuid is not distinct from run_conditions.workload_uuid
+            and published.input_fingerprint is not distinct from run_conditions.input_fingerprint
+            and published.reference_digest is not distinct from run_conditions.reference_digest
+    inner join run_origins
+        on
+            published.correctness_key is not distinct from run_origins.correctness_key
+            and published.metric_key is not distinct from run_origins.metric_key
+            and published.status is not distinct from run_origins.status
+            and published.primary_metric is not distinct from run_origins.primary_metric
+            and published.primary_statistic is not distinct from run_origins.primary_statistic
+            and published.primary_unit is not distinct from run_origins.primary_unit
+            and published.evidence_level is not distinct from run_origins.evidence_level
+            and published.has_raw_evidence is not distinct from run_origins.has_raw_evidence
+            and published.source_native is not distinct from run_origins.source_native
+            and published.source is not distinct from run_origins.source
+            and published.raw_status is not distinct from run_origins.raw_status
+            and published.raw_hardware is not distinct from run_origins.raw_hardware
+            and published.dataset is not distinct from run_origins.dataset
+            and published.revision is not distinct from run_origins.revision
+            and published.parser_version is not distinct from run_origins.parser_version
+            and published.publication_id is not distinct from run_origins.publication_id
+    inner join run_subjects
+        on
+            published.implementation_digest is not distinct from run_subjects.implementation_digest
+            and published.solution_name is not distinct from run_subjects.solution_name
+            and published.author_directory is not distinct from run_subjects.author_directory
+            and published.path is not distinct from run_subjects.path
+),
+
+judged as (
+    select
+        *,
+        -- Looked up, not joined: a join takes the runs into memory when hardly any is withdrawn.
+        run_digest in (
+            select target_digest from withdrawals where target_kind = 'run' and retracted
+        )
+        or implementation_digest in (
+            select target_digest from withdrawals where target_kind = 'implementation' and retracted
+        ) as retracted,
+        run_digest in (
+            select target_digest from withdrawals where target_kind = 'run' and superseded
+        )
+        or implementation_digest in (
+            select target_digest from withdrawals
+            where target_kind = 'implementation' and superseded
+        ) as superseded
+    from placed
+),
+
+explained as (
+    select
+        *,
+        -- No list is made for a run without a reason.
+        case
+            when status <> 'passed' or retracted or superseded or primary_value is null
+                then list_filter(
+                    [
+                        case when status <> 'passed' then 'STATUS_' || upper(status) end,
+                        case when retracted then 'RETRACTED' end,
+                        case when superseded then 'SUPERSEDED' end,
+                        case when primary_value is null then 'MISSING_PRIMARY_METRIC' end
+                    ],
+                    lambda code: code is not null
+                )
+        end as reasons
+    from judged
+)
+
+select
+    run_digest,
+    condition_number,
+    origin_number,
+    subject_number,
+    primary_value,
+    sample_count,
+    uncertainty_low_ns,
+    uncertainty_high_ns,
+    external_id,
+    observed_at,
+    latency_ms,
+    reference_latency_ms,
+    speedup_factor,
+    max_absolute_error,
+    max_relative_error,
+    correctness_extra_json,
+    raw_timestamp,
+    log_digest,
+    log_size_bytes,
+    not_measured,
+    reasons is null as eligible,
+    coalesce(reasons, []) as excluded_because,
+    line
+from explained
