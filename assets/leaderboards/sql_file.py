@@ -278,7 +278,7 @@ def _check_repeatable(file: SqlFile) -> None:
                 file.path,
                 min(lines, default=1),
                 f"the result of {aggregate.sql(DIALECT)} depends on the order of its rows; "
-                "write `order by` in it (or cast a sum of integers to bigint)",
+                "write `order by` in it (or list_sort around a list, or cast a sum of integers to bigint)",
             )
 
 
@@ -288,6 +288,8 @@ def _depends_on_order(aggregate: exp.Func) -> bool:
     window = aggregate.parent
     if isinstance(argument, exp.Order):
         return False
+    if isinstance(aggregate, exp.ArrayAgg) and _is_sorted(aggregate):
+        return False
     if isinstance(window, exp.Window) and (window.args.get("order") or window.alias):
         return False
     if anonymous:
@@ -295,6 +297,12 @@ def _depends_on_order(aggregate: exp.Func) -> bool:
     if isinstance(aggregate, exp.Sum):
         return not (_is_integer(argument) or _is_integer(aggregate.parent))
     return isinstance(aggregate, _ORDER_DEPENDENT)
+
+
+def _is_sorted(aggregate: exp.Func) -> bool:
+    """Whether it stands in list_sort, by itself or with its filter: the order comes afterwards."""
+    parent = aggregate.parent.parent if isinstance(aggregate.parent, exp.Filter) else aggregate.parent
+    return isinstance(parent, exp.ArraySort)
 
 
 def _is_integer(expression: exp.Expr | None) -> bool:

@@ -42,7 +42,8 @@ summed as (
         sum(runs_passed)::bigint as runs_passed,
         sum(runs_skipped)::bigint as runs_skipped,
         count(speedup) as groups_with_baseline,
-        exp(avg(ln(speedup) order by speedup)) as speedup_over_baseline
+        exp(list_avg(list_sort(list(ln(speedup)) filter (where speedup is not null))))
+            as speedup_over_baseline
     from author_results
     group by grouping sets ((gpu_product, family, author), (gpu_product, author))
 )

@@ -70,8 +70,9 @@ summed as (
         count(*) as groups_passed,
         count(*) filter (where rank = 1) as wins,
         count(speedup) as groups_with_baseline,
-        exp(avg(ln(speedup) order by speedup)) as speedup_over_baseline,
-        exp(avg(ln(slowdown) order by slowdown)) as slowdown_to_best
+        exp(list_avg(list_sort(list(ln(speedup)) filter (where speedup is not null))))
+            as speedup_over_baseline,
+        exp(list_avg(list_sort(list(ln(slowdown))))) as slowdown_to_best
     from placed
     group by implementation_number, gpu_product
 )

@@ -68,6 +68,7 @@ with placed as (
             and published.revision is not distinct from run_origins.revision
             and published.parser_version is not distinct from run_origins.parser_version
             and published.publication_id is not distinct from run_origins.publication_id
+            and published.published_at is not distinct from run_origins.published_at
     inner join run_subjects
         on
             published.implementation_digest is not distinct from run_subjects.implementation_digest
@@ -102,14 +103,14 @@ explained as (
         -- No list is made for a run without a reason.
         case
             when status <> 'passed' or retracted or superseded or primary_value is null
-                then list_filter(
+                then list_where(
                     [
-                        case when status <> 'passed' then 'STATUS_' || upper(status) end,
-                        case when retracted then 'RETRACTED' end,
-                        case when superseded then 'SUPERSEDED' end,
-                        case when primary_value is null then 'MISSING_PRIMARY_METRIC' end
+                        'STATUS_' || upper(status),
+                        'RETRACTED',
+                        'SUPERSEDED',
+                        'MISSING_PRIMARY_METRIC'
                     ],
-                    lambda code: code is not null
+                    [status <> 'passed', retracted, superseded, primary_value is null]
                 )
         end as reasons
     from judged
