@@ -68,12 +68,25 @@ class Resolution:
         }
 
 
+# The numbers of an operation's groups follow each other: by them DuckDB skips what is stored of other
+# operations, which it cannot by digests.
+_NUMBERS = """
+    select
+        min(group_number),
+        max(group_number)
+    from strict_groups
+    where operation_digest = $operation
+"""
+
 _BESTS = """
     with bests as (
         select ranked_implementations.*
         from ranked_implementations
-        inner join strict_groups using (strict_group)
-        where rank = 1 and strict_groups.operation_digest = $operation
+        inner join strict_groups using (strict_group, group_number)
+        where
+            rank = 1
+            and strict_groups.operation_digest = $operation
+            and ranked_implementations.group_number between $first and $last
         qualify row_number() over (partition by strict_group order by display_order) = 1
     ),
 
@@ -96,6 +109,7 @@ _BESTS = """
             list(caveats.code order by caveats.code) as caveats
         from caveats
         semi join measured using (strict_group, run_digest)
+        where caveats.group_number between $first and $last
         group by all
     )
 
@@ -145,7 +159,9 @@ def resolve(
     token = _dtype(dtype)
     exact: list[Result] = []
     near: list[tuple[float, Result]] = []
-    for row in connection.execute(_BESTS, {"operation": found.digest}).fetchall():
+    [(first, last)] = connection.execute(_NUMBERS, {"operation": found.digest}).fetchall()
+    wanted = {"operation": found.digest, "first": first, "last": last}
+    for row in connection.execute(_BESTS, wanted).fetchall():
         values, axes_json = row[:-1], row[-1]
         bound = {str(name): int(value) for name, value in json.loads(axes_json).items()}
         dtypes, product = values[11], values[12]

@@ -28,11 +28,13 @@ def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
     [row] = rows_of(
         connection,
         """
-        select * from run_dossiers
+        select * exclude (group_number, condition_number)
+        from run_dossiers
         where
             run_digest = $digest
-            and strict_group = $strict_group
             and comparison_key = $comparison_key
+            and group_number = $group_number
+            and condition_number = $condition_number
         """,
         {"digest": found.digest, **_groups(connection, found)},
     )
@@ -42,7 +44,7 @@ def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
 def _groups(connection: duckdb.DuckDBPyConnection, found: Found) -> Row:
     [row] = rows_of(
         connection,
-        "select strict_group, comparison_key from runs where run_digest = $digest",
+        "select comparison_key, group_number, condition_number from runs where run_digest = $digest",
         {"digest": found.digest},
     )
     return row

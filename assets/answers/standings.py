@@ -96,6 +96,7 @@ class Standing:
 _GROUPS = """
     select
         runs.strict_group,
+        runs.group_number,
         max(runs.comparison_key) filter (where runs.eligible) as comparison_key,
         runs.workload_digest,
         any_value(workloads.axes_label) as axes,
@@ -121,7 +122,7 @@ _GROUPS = """
             or starts_with(runs.workload_digest, $workload)
             or starts_with(runs.workload_digest, 'sha256:' || $workload)
         )
-    group by runs.strict_group, runs.workload_digest, runs.environment_digest
+    group by runs.strict_group, runs.group_number, runs.workload_digest, runs.environment_digest
     order by strict_group
 """
 
@@ -133,7 +134,10 @@ _ENTRIES = """
             arg_min(runs.run_digest, (runs.primary_value, runs.run_digest)) as run_digest,
             median(runs.speedup_factor) as speedup
         from runs
-        where runs.eligible and runs.strict_group in (select unnest($groups))
+        where
+            runs.eligible
+            and runs.group_number between $first and $last
+            and runs.strict_group in (select unnest($groups))
         group by all
     ),
 
@@ -143,8 +147,11 @@ _ENTRIES = """
             runs.implementation_digest,
             list(distinct caveats.code order by caveats.code) as caveats
         from caveats
-        inner join runs using (strict_group, run_digest)
-        where caveats.strict_group in (select unnest($groups))
+        inner join runs using (condition_number, run_digest)
+        where
+            caveats.group_number between $first and $last
+            and runs.group_number between $first and $last
+            and runs.strict_group in (select unnest($groups))
         group by all
     )
 
@@ -169,7 +176,9 @@ _ENTRIES = """
     inner join implementations using (implementation_digest)
     inner join counted using (strict_group, implementation_digest)
     left join noted using (strict_group, implementation_digest)
-    where ranked.strict_group in (select unnest($groups))
+    where
+        ranked.group_number between $first and $last
+        and ranked.strict_group in (select unnest($groups))
     order by ranked.strict_group, ranked.display_order
 """
 
@@ -183,7 +192,10 @@ _NOT_RANKED = """
         runs.excluded_because[1],
         count(*) as number
     from runs
-    where not runs.eligible and runs.strict_group in (select unnest($groups))
+    where
+        not runs.eligible
+        and runs.group_number between $first and $last
+        and runs.strict_group in (select unnest($groups))
     group by all
     order by all
 """
@@ -210,15 +222,19 @@ def standing(
         "workload": workload,
         "axes": _labels(connection, operation, workload),
     }
+    rows = connection.execute(_GROUPS, parameters).fetchall()
     groups = {
         str(row[0]): Group(
-            str(row[0]), row[1], row[2], row[3], tuple(row[4]), tuple(row[5]), *row[6:10]
+            str(row[0]), row[2], row[3], row[4], tuple(row[5]), tuple(row[6]), *row[7:11]
         )
-        for row in connection.execute(_GROUPS, parameters).fetchall()
+        for row in rows
     }
     if not groups:
         raise _nothing(connection, operation, gpu, workload)
-    wanted = {"groups": list(groups)}
+    # The numbers of an operation's groups follow each other: by them DuckDB skips what is stored of
+    # other operations, which it cannot by digests.
+    numbers = [row[1] for row in rows]
+    wanted = {"groups": list(groups), "first": min(numbers), "last": max(numbers)}
     for row in connection.execute(_ENTRIES, wanted).fetchall():
         groups[row[0]].ranking.append(Entry(*(*row[1:-1], tuple(row[-1]))))
     for strict_group, *values in connection.execute(_NOT_RANKED, wanted).fetchall():

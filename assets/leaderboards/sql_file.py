@@ -301,7 +301,9 @@ def _depends_on_order(aggregate: exp.Func) -> bool:
 
 def _is_sorted(aggregate: exp.Func) -> bool:
     """Whether it stands in list_sort, by itself or with its filter: the order comes afterwards."""
-    parent = aggregate.parent.parent if isinstance(aggregate.parent, exp.Filter) else aggregate.parent
+    parent = (
+        aggregate.parent.parent if isinstance(aggregate.parent, exp.Filter) else aggregate.parent
+    )
     return isinstance(parent, exp.ArraySort)
 
 

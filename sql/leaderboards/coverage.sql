@@ -48,18 +48,25 @@ tried_groups as (
     group by group_number
 ),
 
-tried_workloads as (
+results_by_workload as (
     select
-        strict_groups.operation_digest,
-        strict_groups.gpu_product,
         strict_groups.board_number,
-        count(distinct strict_groups.workload_digest) as workloads_tried,
-        count(distinct strict_groups.workload_digest) filter (where tried_groups.passed)
-            as workloads_passed,
+        strict_groups.workload_digest,
+        bool_or(tried_groups.passed) as passed,
         bool_or(tried_groups.has_baseline) as has_baseline
     from tried_groups
     inner join strict_groups using (group_number)
-    group by strict_groups.operation_digest, strict_groups.gpu_product, strict_groups.board_number
+    group by strict_groups.board_number, strict_groups.workload_digest
+),
+
+tried_workloads as (
+    select
+        board_number,
+        count(*) as workloads_tried,
+        count(*) filter (where passed) as workloads_passed,
+        bool_or(has_baseline) as has_baseline
+    from results_by_workload
+    group by board_number
 ),
 
 results_by_implementation as (
@@ -82,9 +89,18 @@ tried_implementations as (
     group by board_number
 ),
 
+boards as (
+    select distinct
+        board_number,
+        operation_digest,
+        gpu_product
+    from strict_groups
+),
+
 tried as (
     select *
-    from tried_workloads
+    from boards
+    inner join tried_workloads using (board_number)
     inner join tried_implementations using (board_number)
 )
 

@@ -3,11 +3,13 @@
 -- key: run_digest, code
 -- column run_digest: the run
 -- column strict_group: group of the run, by which the caveats of many runs are found at once
+-- column group_number: number of that group, see strict_groups
+-- column condition_number: number of what the run shares with runs made alike, see run_conditions
 -- column code: the caveat, explained in caveat_codes
 -- column value: what was found, see caveat_codes; null where there is no number
 -- column threshold: what it is compared with; null where there is no number
 -- note: A view over runs and what caveat_facts and result_facts say of their groups. Ask it
---     for some strict groups or runs; other conditions make it read every run.
+--     for some group or condition numbers; other conditions make it read every run.
 -- note: A caveat changes no rank. It says what to know before a number is used.
 with passed as not materialized (
     select
@@ -17,6 +19,7 @@ with passed as not materialized (
         implementation_number,
         strict_group,
         group_number,
+        condition_number,
         source,
         primary_value,
         reference_latency_ms,
@@ -31,6 +34,8 @@ mixed_inputs as (
     select
         runs.run_digest,
         runs.strict_group,
+        runs.group_number,
+        runs.condition_number,
         'MIXED_INPUTS' as code,
         len(workloads.input_fingerprints)::double as value,
         1::double as threshold
@@ -43,6 +48,8 @@ timer_era as (
     select
         passed.run_digest,
         passed.strict_group,
+        passed.group_number,
+        passed.condition_number,
         'TIMER_ERA' as code,
         case
             when passed.is_new_timer then caveat_facts.old_timer_runs
@@ -61,6 +68,8 @@ reference_ratios as (
     select
         passed.run_digest,
         passed.strict_group,
+        passed.group_number,
+        passed.condition_number,
         greatest(
             passed.reference_latency_ms / caveat_facts.typical_reference_ms,
             caveat_facts.typical_reference_ms / passed.reference_latency_ms
@@ -74,6 +83,8 @@ reference_disagrees as (
     select
         run_digest,
         strict_group,
+        group_number,
+        condition_number,
         'REFERENCE_DISAGREES' as code,
         ratio as value,
         1.5::double as threshold
@@ -94,6 +105,8 @@ repeated_measurement as (
     select
         passed.run_digest,
         passed.strict_group,
+        passed.group_number,
+        passed.condition_number,
         'REPEATED_MEASUREMENT' as code,
         repeats.spread as value,
         1::double as threshold
@@ -105,6 +118,8 @@ loose_tolerance as (
     select
         run_digest,
         strict_group,
+        group_number,
+        condition_number,
         'LOOSE_TOLERANCE' as code,
         max_relative_error as value,
         1e-2::double as threshold
@@ -116,6 +131,8 @@ not_measured as (
     select
         run_digest,
         strict_group,
+        group_number,
+        condition_number,
         'NOT_MEASURED' as code,
         null::double as value,
         null::double as threshold
@@ -127,6 +144,8 @@ source_of_other_definition as (
     select
         runs.run_digest,
         runs.strict_group,
+        runs.group_number,
+        runs.condition_number,
         'SOURCE_OF_OTHER_DEFINITION' as code,
         null::double as value,
         null::double as threshold
@@ -152,6 +171,8 @@ impossible_speed as (
     select
         passed.run_digest,
         passed.strict_group,
+        passed.group_number,
+        passed.condition_number,
         'IMPOSSIBLE_SPEED' as code,
         passed.primary_value::double as value,
         floors.floor_ns as threshold
@@ -164,6 +185,8 @@ unknown_architecture as (
     select
         runs.run_digest,
         runs.strict_group,
+        runs.group_number,
+        runs.condition_number,
         'UNKNOWN_ARCHITECTURE' as code,
         null::double as value,
         null::double as threshold
@@ -195,6 +218,8 @@ all_caveats as (
 select
     run_digest,
     strict_group,
+    group_number,
+    condition_number,
     code,
     value,
     threshold

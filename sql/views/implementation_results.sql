@@ -2,6 +2,7 @@
 -- formula: ranking-v2
 -- key: strict_group, implementation_digest
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column group_number: number of the group, see strict_groups
 -- column implementation_digest: the implementation
 -- column comparison_key: digest of what must agree for two runs to be comparable by ranking-v1;
 --     null where nobody's run has a latency
@@ -21,6 +22,7 @@
 -- note: A view over result_facts, which has numbers in place of digests.
 select
     strict_groups.strict_group,
+    result_facts.group_number,
     implementation_numbers.implementation_digest,
     strict_groups.comparison_key,
     result_facts.author,

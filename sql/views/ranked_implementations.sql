@@ -2,6 +2,7 @@
 -- formula: ranking-v2
 -- key: strict_group, comparison_key, implementation_digest
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column group_number: number of the group, see strict_groups
 -- column comparison_key: digest of what must agree for two runs to be comparable by ranking-v1
 -- column implementation_digest: the implementation
 -- column author: author directory of the implementation
@@ -21,6 +22,7 @@
 --     only if its range of repeats overlaps the range of every member of that rank.
 select
     strict_groups.strict_group,
+    rank_facts.group_number,
     strict_groups.comparison_key,
     implementation_numbers.implementation_digest,
     result_facts.author,

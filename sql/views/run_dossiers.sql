@@ -48,6 +48,8 @@
 -- column input_fingerprint: digest of every input descriptor, tensor files included
 -- column comparison_key: digest of what must agree for two runs to be comparable
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column group_number: number of the strict group, see run_conditions
+-- column condition_number: number of what the run shares with runs made alike, see run_conditions
 -- column protocol_comparator: how the harness compares outputs
 -- column workload_comparator: how the workload's definition compares outputs
 -- column max_absolute_error: largest absolute error that was found
@@ -84,9 +86,9 @@
 -- column line: 1-based line of the file
 -- column publication_id: publication that brought it; its runs.parquet holds the canonical manifest
 -- column published_at: time of that publication (UTC)
--- note: A view over the tables: nothing is stored twice. Ask it for one run by its whole digest,
---     its strict_group and its comparison_key: the groups are texts of which there are few, so that
---     hardly any digests have to be read. A condition on other columns reads all rows.
+-- note: A view over the tables: nothing is stored twice. Ask it for one run by its whole digest, its
+--     comparison_key, its group_number and its condition_number: by the numbers hardly any digests
+--     have to be read. A condition on other columns reads all rows.
 with run_measurements as (
     select
         run_digest,
@@ -107,7 +109,7 @@ with run_measurements as (
 run_caveats as (
     select
         caveats.run_digest,
-        caveats.strict_group,
+        caveats.condition_number,
         list(
             {
                 'code': caveats.code,
@@ -119,7 +121,7 @@ run_caveats as (
         ) as caveats
     from caveats
     inner join caveat_codes using (code)
-    group by caveats.run_digest, caveats.strict_group
+    group by caveats.run_digest, caveats.condition_number
 ),
 
 corrections_by_target as (
@@ -222,6 +224,8 @@ select
     runs.input_fingerprint,
     runs.comparison_key,
     runs.strict_group,
+    runs.group_number,
+    runs.condition_number,
     protocol_manifests.canonical_json ->> '$.spec.correctness.comparator' as protocol_comparator,
     workload_manifests.canonical_json ->> '$.spec.correctness.comparator' as workload_comparator,
     runs.max_absolute_error,
@@ -267,7 +271,7 @@ left join ranked_runs
 left join records on records.comparison_key = runs.comparison_key
 left join ranked_implementations
     on
-        ranked_implementations.strict_group = runs.strict_group
+        ranked_implementations.group_number = runs.group_number
         and ranked_implementations.implementation_digest = runs.implementation_digest
 left join operations on operations.operation_digest = runs.operation_digest
 left join implementations on implementations.implementation_digest = runs.implementation_digest
@@ -279,7 +283,7 @@ left join manifests as workload_manifests on workload_manifests.digest = runs.wo
 left join manifests as protocol_manifests on protocol_manifests.digest = runs.protocol_digest
 left join run_measurements on run_measurements.run_digest = runs.run_digest
 left join run_caveats
-    on run_caveats.run_digest = runs.run_digest and run_caveats.strict_group = runs.strict_group
+    on run_caveats.run_digest = runs.run_digest and run_caveats.condition_number = runs.condition_number
 left join run_reproductions on run_reproductions.side_digest = runs.run_digest
 left join corrections_by_target as run_corrections
     on

@@ -30,6 +30,7 @@
 -- column input_fingerprint: digest of every input descriptor, tensor files included, which workload identity ignores
 -- column reference_digest: digest of the reference source, which operation identity ignores
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
+-- column condition_number: number of what it shares with runs made alike, see run_conditions
 -- column group_number: number of the strict group, see run_conditions
 -- column comparison_number: number of the comparison group, see run_conditions
 -- column implementation_number: number of the implementation, see run_subjects
@@ -88,6 +89,7 @@ select
     run_conditions.input_fingerprint,
     run_conditions.reference_digest,
     run_conditions.strict_group,
+    run_facts.condition_number,
     run_conditions.group_number,
     run_conditions.comparison_number,
     run_subjects.implementation_number,

@@ -18,7 +18,7 @@ from assets.leaderboards.site.rendering import Renderer, data_json, pretty_json,
 
 _RUNS = """
     select
-        run_dossiers.*,
+        run_dossiers.* exclude (group_number, condition_number),
         published_runs.canonical_json as run_canonical_json,
         published_runs.metadata_json as run_metadata_json
     from run_dossiers
