@@ -68,8 +68,8 @@ class Resolution:
         }
 
 
-# The numbers of an operation's groups follow each other: by them DuckDB skips what is stored of other
-# operations, which it cannot by digests.
+# The numbers of an operation's groups follow each other: by them DuckDB skips what is stored of
+# other operations, which it cannot by digests.
 _NUMBERS = """
     select
         min(group_number),

@@ -44,7 +44,8 @@ def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
 def _groups(connection: duckdb.DuckDBPyConnection, found: Found) -> Row:
     [row] = rows_of(
         connection,
-        "select comparison_key, group_number, condition_number from runs where run_digest = $digest",
+        "select comparison_key, group_number, condition_number from runs "
+        "where run_digest = $digest",
         {"digest": found.digest},
     )
     return row

@@ -278,7 +278,8 @@ def _check_repeatable(file: SqlFile) -> None:
                 file.path,
                 min(lines, default=1),
                 f"the result of {aggregate.sql(DIALECT)} depends on the order of its rows; "
-                "write `order by` in it (or list_sort around a list, or cast a sum of integers to bigint)",
+                "write `order by` in it (or list_sort around a list, or cast a sum of integers to "
+                "bigint)",
             )
 
 

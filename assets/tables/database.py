@@ -97,6 +97,8 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
         connection = warehouse.connect(_MEMORY_LIMIT)
         try:
             connection.execute(_attach(path))
+            # One checkpoint at the end, none between the tables.
+            connection.execute("set checkpoint_threshold = '1TB'")
             connection.execute("set search_path = 'kernelindex.main,memory.main'")
             _publish_views(connection, warehouse)
             yield DatabaseBuild(connection)

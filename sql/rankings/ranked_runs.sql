@@ -18,6 +18,7 @@
 with groups as (
     select
         comparison_number as group_number,
+        min(comparison_key) as comparison_key,
         count(*) as group_size,
         bool_or(
             not source_native and uncertainty_low_ns is not null and uncertainty_high_ns is not null
@@ -226,17 +227,10 @@ listed as (
     select * from listed_by_value
     union all
     select * from listed_by_walk
-),
-
-keys as (
-    select distinct
-        comparison_number,
-        comparison_key
-    from run_conditions
 )
 
 select
-    keys.comparison_key,
+    groups.comparison_key,
     listed.run_digest,
     listed.primary_value,
     listed.rank,
@@ -246,4 +240,3 @@ select
     'ranking-v1' as policy_version
 from listed
 inner join groups using (group_number)
-inner join keys on keys.comparison_number = listed.group_number

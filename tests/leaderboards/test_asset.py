@@ -76,9 +76,10 @@ def test_dependencies_come_from_the_sql():
         assets=[publication, definition], resources={"warehouse": OpenWarehouse(root="nowhere")}
     )
     graph = definitions.resolve_asset_graph()
-    runs = graph.get(dg.AssetKey("runs"))
+    runs = graph.get(dg.AssetKey("run_facts"))
     assert dg.AssetKey("publication") in runs.parent_keys
     assert dg.AssetKey("withdrawals") in runs.parent_keys
+    assert dg.AssetKey("run_facts") in graph.get(dg.AssetKey("runs")).parent_keys
     assert dg.AssetKey("runs") in graph.get(dg.AssetKey("ranked_runs")).parent_keys
     assert (runs.group_name, runs.kinds, runs.owners) == (
         "tables",

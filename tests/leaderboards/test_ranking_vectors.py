@@ -60,10 +60,8 @@ def _ranked(cases: list[Case], ascii_order: str) -> dict[str, list[list[Any]]]:
     """Ranks every vector at once: a vector is a comparison group."""
     runs: list[dict[str, Any]] = []
     names: dict[str, str] = {}
-    groups: list[dict[str, Any]] = []
     for number, case in enumerate(cases):
         group = f"{case['name']} {case['profile']}"
-        groups.append({"comparison_number": number, "comparison_key": group})
         digests = _digests([item["id"] for item in case["inputs"]], ascii_order)
         for item in case["inputs"]:
             digest = f"{digests[item['id']]} {group}"
@@ -72,6 +70,7 @@ def _ranked(cases: list[Case], ascii_order: str) -> dict[str, list[list[Any]]]:
             runs.append(
                 {
                     "run_digest": digest,
+                    "comparison_key": group,
                     "comparison_number": number,
                     "primary_value": float(item["value"]),
                     "uncertainty_low_ns": low,
@@ -84,8 +83,7 @@ def _ranked(cases: list[Case], ascii_order: str) -> dict[str, list[list[Any]]]:
             )
     connection = duckdb.connect()
     connection.from_arrow(pa.Table.from_pylist(runs)).create("runs")
-    connection.from_arrow(pa.Table.from_pylist(groups)).create("run_conditions")
-    derive(connection, ["ranked_runs"], given=["runs", "run_conditions"])
+    derive(connection, ["ranked_runs"], given=["runs"])
     found: dict[str, list[list[Any]]] = {f"{case['name']} {case['profile']}": [] for case in cases}
     rows = connection.sql(
         "select comparison_key, run_digest, rank, tied_with_previous from ranked_runs"
