@@ -43,6 +43,12 @@ from assets.traces.documents import (
     Trace,
     TraceEnvironment,
 )
+from assets.traces.outlines import (
+    CorrectnessOutline,
+    EvaluationOutline,
+    PerformanceOutline,
+    TraceOutline,
+)
 
 SOURCE = "flashinfer-bench"
 NO_METRIC_KEY = "none"
@@ -207,8 +213,8 @@ def comparison_key(
 
 
 def run_of(
-    trace: Trace,
-    evaluation: Evaluation,
+    trace: Trace | TraceOutline,
+    evaluation: Evaluation | EvaluationOutline,
     *,
     operation: Operation,
     implementation: Implementation,
@@ -366,7 +372,7 @@ def round_half_up(value: float) -> int:
     return floor + 1 if value - floor >= 0.5 else floor
 
 
-def _performance(performance: Performance | None, status: str) -> _Times:
+def _performance(performance: Performance | PerformanceOutline | None, status: str) -> _Times:
     if performance is None:
         if status == "passed":
             raise RejectionError(
@@ -410,7 +416,7 @@ def _finite(value: Measured, at: str) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _correctness(correctness: Correctness | None) -> _Errors:
+def _correctness(correctness: Correctness | CorrectnessOutline | None) -> _Errors:
     if correctness is None:
         return _Errors()
     at = "$.evaluation.correctness"

@@ -16,7 +16,8 @@ from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
 from assets.manifests.runs import SOURCE, Environment, Run
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
-from assets.traces.documents import Correctness
+from assets.traces.documents import Correctness, Evaluation, TraceEnvironment
+from assets.traces.outlines import CorrectnessOutline, EvaluationOutline
 
 # Runs that are kept as objects before they become columns: few, so that their memory is used again.
 _MOST_OBJECTS = 2000
@@ -39,10 +40,8 @@ class RunRow(NamedTuple):
     path: str
     line: int
     run: Run
-    raw_timestamp: str
-    raw_status: str
-    raw_hardware: str
-    correctness_extra_json: str | None
+    evaluation: Evaluation | EvaluationOutline
+    reported: TraceEnvironment
     operation: Operation
     implementation: Implementation
     case: Case
@@ -105,6 +104,7 @@ class TraceRows(RowBatch):
 
 def _run_columns(rows: list[RunRow]) -> Columns:
     runs = [row.run for row in rows]
+    evaluations = [row.evaluation for row in rows]
     operations = [row.operation for row in rows]
     implementations = [row.implementation for row in rows]
     cases = [row.case for row in rows]
@@ -147,10 +147,12 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "speedup_factor": [run.speedup_factor for run in runs],
         "max_absolute_error": [run.max_absolute_error for run in runs],
         "max_relative_error": [run.max_relative_error for run in runs],
-        "correctness_extra_json": [row.correctness_extra_json for row in rows],
-        "raw_timestamp": [row.raw_timestamp for row in rows],
-        "raw_status": [row.raw_status for row in rows],
-        "raw_hardware": [row.raw_hardware for row in rows],
+        "correctness_extra_json": [
+            correctness_extra_json(evaluation.correctness) for evaluation in evaluations
+        ],
+        "raw_timestamp": [evaluation.timestamp for evaluation in evaluations],
+        "raw_status": [evaluation.status for evaluation in evaluations],
+        "raw_hardware": [row.reported.hardware for row in rows],
         "log_digest": [run.log_digest for run in runs],
         "log_size_bytes": [run.log_size_bytes for run in runs],
         "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
@@ -183,11 +185,11 @@ def _log_columns(rows: list[RunRow]) -> Columns:
     }
 
 
-def correctness_extra_json(correctness: Correctness | None) -> str | None:
+def correctness_extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | None:
     """JSON of free upstream fields; numbers that JSON has no form for become strings."""
     if correctness is None:
         return None
-    extra = correctness.extra or {}
+    extra: dict[str, Any] = correctness.extra or {}
     if correctness.matched_ratio is not None:
         extra = {**extra, "matched_ratio": correctness.matched_ratio}
     if not extra:
