@@ -167,15 +167,15 @@ class TraceReader:
         )
         reading.batch.add_run(
             RunRow(
-                reading.path,
-                item.line,
-                run,
-                evaluation,
-                reported,
-                operation,
-                implementation,
-                case,
-                environment,
+                path=reading.path,
+                line=item.line,
+                run=run,
+                evaluation=evaluation,
+                reported=reported,
+                operation=operation,
+                implementation=implementation,
+                case=case,
+                environment=environment,
             )
         )
         outcome = reading.outcome

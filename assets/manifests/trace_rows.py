@@ -6,14 +6,15 @@ reading the traces. What the columns mean is said in `records` and `sql/tables/`
 
 import json
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
-from assets.manifests.runs import SOURCE, Environment, Run
+from assets.manifests.runs import SOURCE, Environment, Run, trace_protocol
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 from assets.traces.documents import Correctness, Evaluation, TraceEnvironment
@@ -21,7 +22,7 @@ from assets.traces.outlines import CorrectnessOutline, EvaluationOutline
 
 # Runs that are kept as objects before they become columns: few, so that their memory is used again.
 _MOST_OBJECTS = 2000
-_NOT_MEASURED_LOG = "Solution skipped after"
+_NOT_MEASURED_LOG = b"Solution skipped after"
 
 # By whether the source is available and whether there is a log. What could not be identified is
 # in quarantine.
@@ -34,7 +35,7 @@ _EVIDENCE_LEVELS = {
 }
 
 
-class RunRow(NamedTuple):
+class RunRow(Struct, frozen=True, gc=False):
     """A run with all that its row is made from."""
 
     path: str
@@ -117,7 +118,7 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "operation_digest": [operation.digest for operation in operations],
         "workload_digest": [case.digest for case in cases],
         "implementation_digest": [implementation.digest for implementation in implementations],
-        "protocol_digest": [run.protocol_digest for run in runs],
+        "protocol_digest": trace_protocol().digest,
         "environment_digest": [row.environment.digest for row in rows],
         "comparison_key": [run.comparison_key for run in runs],
         "correctness_key": [case.correctness_key for case in cases],
@@ -142,11 +143,11 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "workload_uuid": [case.uuid for case in cases],
         "input_fingerprint": [case.input_fingerprint for case in cases],
         "reference_digest": [operation.reference_digest for operation in operations],
-        "latency_ms": [run.latency_ms for run in runs],
-        "reference_latency_ms": [run.reference_latency_ms for run in runs],
-        "speedup_factor": [run.speedup_factor for run in runs],
-        "max_absolute_error": [run.max_absolute_error for run in runs],
-        "max_relative_error": [run.max_relative_error for run in runs],
+        "latency_ms": [run.times.latency_ms for run in runs],
+        "reference_latency_ms": [run.times.reference_latency_ms for run in runs],
+        "speedup_factor": [run.times.speedup_factor for run in runs],
+        "max_absolute_error": [run.errors.absolute for run in runs],
+        "max_relative_error": [run.errors.relative for run in runs],
         "correctness_extra_json": [
             correctness_extra_json(evaluation.correctness) for evaluation in evaluations
         ],
@@ -154,7 +155,7 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "raw_status": [evaluation.status for evaluation in evaluations],
         "raw_hardware": [row.reported.hardware for row in rows],
         "log_digest": [run.log_digest for run in runs],
-        "log_size_bytes": [run.log_size_bytes for run in runs],
+        "log_size_bytes": [len(run.log) or None for run in runs],
         "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
         "canonical_json": [run.identity_json for run in runs],
         "metadata_json": [run.metadata_json for run in runs],
@@ -180,7 +181,7 @@ def _log_columns(rows: list[RunRow]) -> Columns:
         "artifact_digest": [row.run.log_digest for row in rows],
         "kind": "log",
         "media_type": "text/plain",
-        "size_bytes": [row.run.log_size_bytes for row in rows],
+        "size_bytes": [len(row.run.log) for row in rows],
         "content": [row.run.log for row in rows],
     }
 
