@@ -77,7 +77,8 @@ def chunks_of(files: Sequence[DatasetFile], processes: int) -> list[Chunk]:
     chunks: list[Chunk] = []
     size_bytes = limit_bytes
     for file in files:
-        if size_bytes >= limit_bytes:
+        is_too_much = 2 * size_bytes > limit_bytes and size_bytes + file.size_bytes > limit_bytes
+        if size_bytes >= limit_bytes or is_too_much:
             chunks.append((len(chunks), []))
             size_bytes = 0
         chunks[-1][1].append(file)
