@@ -156,7 +156,7 @@ def _normalize(
         origin,
         by_kind["definition"],
         by_kind["solution"],
-        lambda file: store.get(file.digest),
+        lambda file: store.get(file.digest, file.size_bytes),
         lambda path, content: known.identities.get((path, content), snapshot.revision),
     )
     catalog, documents = found_catalog.catalog, found_catalog.documents

@@ -61,7 +61,10 @@ class ChunkReader:
         number, files = chunk
         origin = self._reading.catalog.origin
         batch = TraceRows(origin.dataset, origin.revision)
-        outcomes = [self._reader.read(file, self._store.get(file.digest), batch) for file in files]
+        outcomes = [
+            self._reader.read(file, self._store.get(file.digest, file.size_bytes), batch)
+            for file in files
+        ]
         part = f"{self._reading.snapshot_id[7:19]}-traces-{number:06d}"
         batch.write(self._reading.staging, part)
         return outcomes

@@ -28,6 +28,7 @@ from assets.tables.warehouse import (
 )
 
 _BATCH_ROWS = 50_000
+_MEMORY_LIMIT = "128MB"
 
 
 class PublicationRequest(BaseModel):
@@ -80,7 +81,7 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
         WarehouseError: files of another version.
     """
     written: dict[str, PublishedTable] = {}
-    with warehouse.connect() as connection:
+    with warehouse.connect(_MEMORY_LIMIT) as connection:
         for table in STAGED:
             parts = sorted(str(path) for path in (staging / table).glob("*.parquet"))
             if parts:

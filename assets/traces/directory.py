@@ -36,6 +36,8 @@ from assets.traces.seen_files import SeenFiles
 from assets.traces.snapshot import DatasetSnapshot, FileProblem, ProblemReason
 
 _HUB_CACHE_FOLDER = re.compile(r"datasets--(?P<owner>[\w.-]+?)--(?P<name>[\w.-]+)")
+_LARGE_BYTES = 1024 * 1024
+"""From this size on, a document is read in pieces, so that memory is bounded."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -94,6 +96,8 @@ def _stored(file: Path, path: str, intake: Intake, seen: SeenFiles) -> StoredFil
         before = resolved.stat()
         if path.endswith(TENSOR_SUFFIX):
             stored = intake.stored_tensor(path, file)
+        elif before.st_size > _LARGE_BYTES:
+            stored = intake.stored_large(path, file)
         else:
             stored = intake.stored(path, file.read_bytes())
         if stored.digest is not None:

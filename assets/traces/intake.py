@@ -102,6 +102,15 @@ class Intake:
         digest = self._store.put(data, blob_id) if pointer is None else None
         return StoredFile(path, blob_id, len(data), digest, pointer)
 
+    def stored_large(self, path: str, file: Path) -> StoredFile:
+        """Store one document that is too large for a pointer without holding it in memory."""
+        size_bytes = file.stat().st_size
+        blob_hash = git_objects.blob_hash(size_bytes)
+        digest = self._store.put_file(file, blob_hash)
+        if file.stat().st_size != size_bytes:
+            raise DatasetError(f"{file}: changed while it was read; pull again")
+        return StoredFile(path, blob_hash.hexdigest(), size_bytes, digest)
+
     def stored_tensor(self, path: str, file: Path) -> StoredFile:
         """Store one tensor file; its blob id is the sha256 that large file storage would use."""
         with file.open("rb") as stream:
