@@ -1,10 +1,12 @@
 """The program that `reading` runs."""
 
+import gc
 import sys
 
 
 def main() -> None:
     """Get the catalog from stdin and serve the pairs of descriptors that the arguments name."""
+    gc.disable()  # modules are no garbage; when to look for some, `serve` says
     # Arrow works without NumPy, and looks for pandas only where it has NumPy. To import the two
     # takes longer than all other modules together, and reading needs neither.
     sys.modules["numpy"] = None  # type: ignore[assignment]
