@@ -20,8 +20,10 @@ from assets.manifests.workloads import Case
 from assets.traces.documents import Correctness, Evaluation, TraceEnvironment
 from assets.traces.outlines import CorrectnessOutline, EvaluationOutline
 
-# Runs that are kept as objects before they become columns: few, so that their memory is used again.
+# Runs, and bytes of their logs, that are kept as objects before they become columns: few, so that
+# their memory is used again.
 _MOST_OBJECTS = 2000
+_MOST_LOG_BYTES = 4 * 1024 * 1024
 _NOT_MEASURED_LOG = b"Solution skipped after"
 
 # By whether the source is available and whether there is a log. What could not be identified is
@@ -56,6 +58,7 @@ class TraceRows(RowBatch):
         super().__init__(dataset, revision)
         self._runs: list[RunRow] = []
         self._logs: list[RunRow] = []
+        self._log_bytes = 0
         self._settled: dict[str, list[pa.Table]] = {"runs": [], "measurements": [], "artifacts": []}
         # What several traces share is written once a batch.
         self._cases: set[tuple[str, str, str, str]] = set()
@@ -79,7 +82,8 @@ class TraceRows(RowBatch):
             self._log_digests.add(log_digest)
             self._logs.append(row)
         self._runs.append(row)
-        if len(self._runs) >= _MOST_OBJECTS:
+        self._log_bytes += len(row.run.log)
+        if len(self._runs) >= _MOST_OBJECTS or self._log_bytes >= _MOST_LOG_BYTES:
             self._settle()
 
     def table(self, name: str) -> pa.Table:
@@ -101,6 +105,7 @@ class TraceRows(RowBatch):
             self._settled[name].append(self.arrow_table(name, len(rows), columns))
         runs.clear()
         logs.clear()
+        self._log_bytes = 0
 
 
 def _run_columns(rows: list[RunRow]) -> Columns:
