@@ -6,6 +6,7 @@ one file a table, part by part, so that memory does not grow with the size of an
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import resources
 from itertools import count
@@ -80,15 +81,21 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     Raises:
         WarehouseError: files of another version.
     """
+    staged = {
+        table: parts
+        for table in STAGED
+        if (parts := sorted(str(path) for path in (staging / table).glob("*.parquet")))
+    }
     written: dict[str, PublishedTable] = {}
-    with warehouse.connect(_MEMORY_LIMIT) as connection:
-        for table in STAGED:
-            parts = sorted(str(path) for path in (staging / table).glob("*.parquet"))
-            if parts:
-                new_rows = _new_rows(connection, warehouse, table, parts)
-                files = tuple(_write_files(table, new_rows, building))
-                if files:
-                    written[table] = PublishedTable(files=files)
+    with warehouse.connect(_MEMORY_LIMIT) as connection, ThreadPoolExecutor(1) as ahead:
+        # Files are written while the next table is looked through.
+        found = ahead.map(
+            lambda item: _new_rows(connection.cursor(), warehouse, *item), staged.items()
+        )
+        for table, new_rows in zip(staged, found, strict=True):
+            files = tuple(_write_files(table, new_rows, building))
+            if files:
+                written[table] = PublishedTable(files=files)
     return written
 
 

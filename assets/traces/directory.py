@@ -67,8 +67,11 @@ def pull_directory(
     intake = Intake(location, paths, authors, store, problems, progress)
     seen = SeenFiles(store)
     # Hashing and compressing are most of the work, and let other threads run meanwhile.
+    resolved = root.resolve()
     with store.batch(), ThreadPoolExecutor(os.cpu_count()) as pool:
-        for stored in pool.map(lambda path: _stored(root / path, path, intake, seen), intake.paths):
+        for stored in pool.map(
+            lambda path: _stored(resolved / path, path, intake, seen), intake.paths
+        ):
             intake.add(stored)
     seen.save()
     head = read_head(root)
@@ -90,7 +93,8 @@ def pull_directory(
 
 def _stored(file: Path, path: str, intake: Intake, seen: SeenFiles) -> StoredFile:
     try:
-        resolved = file.resolve()
+        # The root is resolved, and no links are followed but those of the hub client's cache.
+        resolved = file.resolve() if file.is_symlink() else file
         if known := seen.get(resolved):
             return StoredFile(path, known.blob_id, known.size_bytes, known.digest, was_known=True)
         before = resolved.stat()
