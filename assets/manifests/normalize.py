@@ -191,7 +191,11 @@ def _normalize(
     newest_trace_at = _newest(outcomes, known, snapshot)
     _add_revision(batch, snapshot, known.previous, newest_trace_at)
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
-    batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
+    part = f"{snapshot.snapshot_id[7:19]}-catalog"
+    if readers is not None:
+        readers.write(batch, staging, part)
+    else:
+        batch.write(staging, part)
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
     moved = {

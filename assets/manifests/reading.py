@@ -24,6 +24,7 @@ from queue import Empty, SimpleQueue
 from typing import BinaryIO, cast
 
 from assets.manifests.catalog import Catalog
+from assets.manifests.rows import RowBatch
 from assets.manifests.trace_files import FileOutcome, TraceReader
 from assets.manifests.trace_rows import TraceRows
 from assets.traces.errors import DatasetError
@@ -33,6 +34,9 @@ from assets.traces.snapshot import DatasetFile
 _LARGEST_CHUNK_BYTES = 16 * 1024 * 1024
 _SMALLEST_CHUNK_BYTES = 1024 * 1024
 _CHUNKS_A_PROCESS = 6
+
+_DEATHS = OSError, EOFError, pickle.UnpicklingError
+_DEATH = "a process that reads traces died, perhaps for want of memory; ingest again"
 
 Chunk = tuple[int, list[DatasetFile]]
 Report = Callable[[list[FileOutcome]], None]
@@ -93,6 +97,13 @@ def _size_bytes(chunk: Chunk) -> int:
     return sum(file.size_bytes for file in chunk[1])
 
 
+@dataclass(frozen=True)
+class _Writing:
+    batch: RowBatch
+    staging: Path
+    part: str
+
+
 class ReadingProcesses:
     """Processes that were started and wait for the catalog."""
 
@@ -126,6 +137,20 @@ class ReadingProcesses:
                 # Else the pool would wait until all chunks are read.
                 self.stop()
                 raise
+
+    def write(self, batch: RowBatch, staging: Path, part: str) -> None:
+        """Have a batch written that the starting process made; only after `read`.
+
+        To make columns of rows, Arrow imports pandas where there is NumPy, as in the starting
+        process; that takes longer than to write all operations and implementations.
+
+        Raises:
+            DatasetError: the process died.
+        """
+        try:
+            _ask(self._channels[0], _Writing(batch, staging, part))
+        except _DEATHS as error:
+            raise DatasetError(_DEATH) from error
 
     def stop(self) -> None:
         """End the processes at once."""
@@ -187,17 +212,18 @@ def _feed(
 ) -> None:
     try:
         while True:
-            pickle.dump(waiting.get_nowait(), channel.requests)
-            channel.requests.flush()
-            found.put(pickle.load(channel.answers))
+            found.put(_ask(channel, waiting.get_nowait()))
     except Empty:
         return
-    except (OSError, EOFError, pickle.UnpicklingError):
-        found.put(
-            DatasetError(
-                "a process that reads traces died, perhaps for want of memory; ingest again"
-            )
-        )
+    except _DEATHS:
+        found.put(DatasetError(_DEATH))
+
+
+def _ask(channel: _Channel, request: "Chunk | _Writing") -> list[FileOutcome] | DatasetError:
+    pickle.dump(request, channel.requests)
+    channel.requests.flush()
+    answer: list[FileOutcome] | DatasetError = pickle.load(channel.answers)
+    return answer
 
 
 def serve(state: BinaryIO, channels: Sequence[tuple[int, int]]) -> None:
@@ -239,8 +265,11 @@ def _serve_alone(
             gc.collect()
 
 
-def _answer(reader: ChunkReader, chunk: Chunk) -> list[FileOutcome] | DatasetError:
+def _answer(reader: ChunkReader, request: Chunk | _Writing) -> list[FileOutcome] | DatasetError:
+    if isinstance(request, _Writing):
+        request.batch.write(request.staging, request.part)
+        return []
     try:
-        return reader.read(chunk)
+        return reader.read(request)
     except DatasetError as error:
         return DatasetError(error.message)

@@ -115,12 +115,14 @@ def _new_rows(
         found = connection.sql(
             query, params={"staged": parts, "published": warehouse.files(table)}
         ).to_arrow_reader(_BATCH_ROWS)
-        # By batches, because every row comes with the long name of its file.
+        # By batches, because every row comes with the long name of its file; in the order of files.
         for batch in found:
             files = batch["filename"].dictionary_encode()
-            for code, name in enumerate(files.dictionary.to_pylist()):
-                rows = batch["file_row_number"].filter(pc.equal(files.indices, code))
-                new_rows.setdefault(name, []).append(rows)
+            runs = pc.run_end_encode(files.indices)
+            ends = runs.run_ends.to_pylist()
+            for code, start, end in zip(runs.values.to_pylist(), [0, *ends], ends, strict=False):
+                rows = batch["file_row_number"].slice(start, end - start)
+                new_rows.setdefault(files.dictionary[code].as_py(), []).append(rows)
     except duckdb.Error as error:
         raise WarehouseError(
             f"{warehouse.root}: table {table} could not be published ({error}); run "
@@ -146,7 +148,7 @@ def _write_files(
         path = building / f"{table}-{next(numbers):05d}.parquet"
         with pq.ParquetWriter(path, STAGED[table], compression="zstd") as writer:
             for part, indices in partly_new.items():
-                writer.write_table(pq.read_table(part).take(indices))
+                writer.write_table(pq.ParquetFile(part).read().take(indices))
         yield published_file(path)
 
 
