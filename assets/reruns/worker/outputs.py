@@ -23,6 +23,7 @@ _detach = torch.Tensor.detach
 _empty = torch.empty
 _cpu = torch.Tensor.cpu
 _to = torch.Tensor.to
+_copy = torch.Tensor.copy_
 _isnan = torch.isnan
 _any = torch.any
 _data_ptr = torch.Tensor.data_ptr
@@ -133,6 +134,25 @@ def aliased(tensors: Sequence[torch.Tensor], inputs: Mapping[str, Any]) -> list[
 def snapshot(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Copies made in stream order, without waiting for anything else on the device."""
     return [_clone(tensor) for tensor in tensors]
+
+
+def landing(outputs: Sequence[OutputSpec], device: torch.device) -> list[torch.Tensor]:
+    """Host memory for `snapshot_to_host`: pinned, which the copy engine writes to by itself."""
+    pinned = device.type == "cuda"
+    return [
+        _empty(spec.shape, dtype=torch_dtype(spec.dtype), pin_memory=pinned) for spec in outputs
+    ]
+
+
+def snapshot_to_host(tensors: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> None:
+    """Copies made in stream order, for which no multiprocessor of the device is needed."""
+    for target, tensor in zip(targets, tensors, strict=True):
+        _copy(target, tensor, non_blocking=True)
+
+
+def on_device(tensors: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    """The tensors on a device."""
+    return [_to(tensor, device) for tensor in tensors]
 
 
 def same(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
