@@ -136,18 +136,26 @@ def snapshot(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [_clone(tensor) for tensor in tensors]
 
 
-def landing(outputs: Sequence[OutputSpec], device: torch.device) -> list[torch.Tensor]:
-    """Host memory for `snapshot_to_host`: pinned, which the copy engine writes to by itself."""
-    pinned = device.type == "cuda"
+def reserve_host_memory(outputs: Sequence[OutputSpec], device: torch.device) -> None:
+    """Have torch allocate what `snapshot_to_host` will need, which can take long.
+
+    Nothing is held meanwhile: a tensor of the harness's can be found by a solution.
+    """
+    for spec in outputs:
+        _host_memory(spec.shape, torch_dtype(spec.dtype), device)
+
+
+def snapshot_to_host(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies made in stream order, for which no multiprocessor of the device is needed."""
     return [
-        _empty(spec.shape, dtype=torch_dtype(spec.dtype), pin_memory=pinned) for spec in outputs
+        _copy(_host_memory(tensor.shape, tensor.dtype, tensor.device), tensor, non_blocking=True)
+        for tensor in tensors
     ]
 
 
-def snapshot_to_host(tensors: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> None:
-    """Copies made in stream order, for which no multiprocessor of the device is needed."""
-    for target, tensor in zip(targets, tensors, strict=True):
-        _copy(target, tensor, non_blocking=True)
+def _host_memory(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    # The device's copy engine writes to pinned memory by itself.
+    return _empty(shape, dtype=dtype, pin_memory=device.type == "cuda")
 
 
 def on_device(tensors: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:

@@ -91,19 +91,7 @@ class Runner:
         Returns times in ns; raises `CallFailed`.
         """
         self._prepare(seed, poisoned)
-        idle_before = mode in ("wall", "probe_end")
-        if idle_before:
-            self.device.synchronize()
-        else:
-            self.device.runway(self._probe_us() if mode == "probe_start" else 0)
-        if late:
-            self.buffers.fill_late(seed)
-        if idle_before:
-            self.device.synchronize()
-        landing = None
-        if mode == "probe_end":
-            landing = outputs.landing(self.problem.outputs, self.device.device)
-            self.device.crowd(self._probe_us())
+        self._lead_in(seed, mode, late)
         positional, named = self._arguments()
         began = _perf_counter()
         self.device.begin()
@@ -112,13 +100,12 @@ class Runner:
         self._host_us = int((_perf_counter() - began) * 1e6)
         stream_left = self.device.restore_stream()
         self._take(returned)
-        if landing is None:
-            self._snapshot = outputs.snapshot(self._held)
-        else:
-            outputs.snapshot_to_host(self._held, landing)
+        copied_out = mode == "probe_end"
+        copy = outputs.snapshot_to_host if copied_out else outputs.snapshot
+        self._snapshot = copy(self._held)
         timing = self.device.finish()
-        if landing is not None:
-            self._snapshot = outputs.on_device(landing, self.device.device)
+        if copied_out:
+            self._snapshot = outputs.on_device(self._snapshot, self.device.device)
         return {
             "device_ns": timing.device_ns,
             "wall_ns": timing.wall_ns,
@@ -178,6 +165,21 @@ class Runner:
         if poisoned:
             outputs.poison_free_memory(self.problem.outputs, self.device.device)
         self.device.flush()
+
+    def _lead_in(self, seed: int, mode: str, late: bool) -> None:
+        """Write the last block, and have the device idle or busy as the mode asks for."""
+        idle = mode in ("wall", "probe_end")
+        if idle:
+            self.device.synchronize()
+        else:
+            self.device.runway(self._probe_us() if mode == "probe_start" else 0)
+        if late:
+            self.buffers.fill_late(seed)
+        if idle:
+            self.device.synchronize()
+        if mode == "probe_end":
+            outputs.reserve_host_memory(self.problem.outputs, self.device.device)
+            self.device.crowd(self._probe_us())
 
     def _probe_us(self) -> int:
         shortest, longest = PROBE_US
