@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -34,9 +34,6 @@ from assets.traces.snapshot import DatasetFile
 _LARGEST_CHUNK_BYTES = 16 * 1024 * 1024
 _SMALLEST_CHUNK_BYTES = 1024 * 1024
 _CHUNKS_A_PROCESS = 6
-
-_DEATHS = OSError, EOFError, pickle.UnpicklingError
-_DEATH = "a process that reads traces died, perhaps for want of memory; ingest again"
 
 Chunk = tuple[int, list[DatasetFile]]
 Report = Callable[[list[FileOutcome]], None]
@@ -118,7 +115,12 @@ class ReadingProcesses:
             DatasetError: a damaged raw file, or a reading process that died.
         """
         waiting: SimpleQueue[Chunk] = SimpleQueue()
-        found: SimpleQueue[list[FileOutcome] | DatasetError] = SimpleQueue()
+        found: SimpleQueue[list[FileOutcome] | BaseException] = SimpleQueue()
+
+        def notice(feeding: Future[None]) -> None:
+            if error := feeding.exception():
+                found.put(error)
+
         for chunk in chunks:
             waiting.put(chunk)
         # A program that is gone is found by whoever waits for its answers.
@@ -126,11 +128,11 @@ class ReadingProcesses:
             pickle.dump(reading, self._state)
         with ThreadPoolExecutor(len(self._channels)) as pool:
             for channel in self._channels:
-                pool.submit(_feed, channel, waiting, found)
+                pool.submit(_feed, channel, waiting, found).add_done_callback(notice)
             try:
                 for _ in chunks:
                     outcome = found.get()
-                    if isinstance(outcome, DatasetError):
+                    if isinstance(outcome, BaseException):
                         raise outcome
                     report(outcome)
             except BaseException:
@@ -145,12 +147,9 @@ class ReadingProcesses:
         process; that takes longer than to write all operations and implementations.
 
         Raises:
-            DatasetError: the process died.
+            DatasetError: the disk is full, say, or the process died.
         """
-        try:
-            _ask(self._channels[0], _Writing(batch, staging, part))
-        except _DEATHS as error:
-            raise DatasetError(_DEATH) from error
+        _ask(self._channels[0], _Writing(batch, staging, part))
 
     def stop(self) -> None:
         """End the processes at once."""
@@ -208,21 +207,24 @@ def reading_processes(number: int) -> Iterator[ReadingProcesses]:
 def _feed(
     channel: _Channel,
     waiting: "SimpleQueue[Chunk]",
-    found: "SimpleQueue[list[FileOutcome] | DatasetError]",
+    found: "SimpleQueue[list[FileOutcome] | BaseException]",
 ) -> None:
-    try:
+    with suppress(Empty):
         while True:
             found.put(_ask(channel, waiting.get_nowait()))
-    except Empty:
-        return
-    except _DEATHS:
-        found.put(DatasetError(_DEATH))
 
 
-def _ask(channel: _Channel, request: "Chunk | _Writing") -> list[FileOutcome] | DatasetError:
-    pickle.dump(request, channel.requests)
-    channel.requests.flush()
-    answer: list[FileOutcome] | DatasetError = pickle.load(channel.answers)
+def _ask(channel: _Channel, request: "Chunk | _Writing") -> list[FileOutcome]:
+    try:
+        pickle.dump(request, channel.requests)
+        channel.requests.flush()
+        answer: list[FileOutcome] | DatasetError = pickle.load(channel.answers)
+    except (OSError, EOFError, pickle.UnpicklingError) as error:
+        raise DatasetError(
+            "a process that reads traces died, perhaps for want of memory; ingest again"
+        ) from error
+    if isinstance(answer, DatasetError):
+        raise answer
     return answer
 
 
@@ -266,10 +268,12 @@ def _serve_alone(
 
 
 def _answer(reader: ChunkReader, request: Chunk | _Writing) -> list[FileOutcome] | DatasetError:
-    if isinstance(request, _Writing):
-        request.batch.write(request.staging, request.part)
-        return []
     try:
+        if isinstance(request, _Writing):
+            request.batch.write(request.staging, request.part)
+            return []
         return reader.read(request)
     except DatasetError as error:
         return DatasetError(error.message)
+    except OSError as error:
+        return DatasetError(f"{error}; make room or say where to write, and ingest again")
