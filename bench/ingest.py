@@ -9,6 +9,7 @@ traces a second, peak memory and ratios, so that a figure does not depend on the
 """
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -96,6 +97,7 @@ def ingest(dataset: Path, warehouse_root: Path) -> None:
     from assets.traces.pull import pull
     from pipelines.resources import OpenWarehouse
 
+    gc.freeze()  # as the command line does
     imported = time.perf_counter()
     warehouse = OpenWarehouse(warehouse_root)
     warehouse.prepare()

@@ -1,4 +1,4 @@
-"""Try the rerun worker on a real GPU: are cheats caught, and do three runs agree?
+"""Try the rerun worker on a real GPU: are cheats caught, and do runs agree?
 
 Needs python3 with torch, nothing else of the project's dependencies:
 
@@ -50,8 +50,15 @@ class Pick:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("dishonest", "spread", "together"))
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("what", choices=tuple(WAYS))
+    chosen = parser.parse_args()
+    return WAYS[chosen.what](chosen, out_folder(chosen))
+
+
+def options(description: str) -> argparse.ArgumentParser:
+    """What says which solutions are measured, where and how."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--gpu", default="0", help="GPU index, or cpu")
     parser.add_argument("--gpu-beside", default="1", help="the other GPU, for `together`")
     parser.add_argument("--out", type=Path, help="folder for the archive and the summary")
@@ -68,11 +75,13 @@ def main() -> int:
         "--worker-argument", action="append", default=[], help="passed on to the worker, as =--NAME"
     )
     parser.add_argument("--deadline-s", type=float, default=540.0, help="of one worker run")
-    chosen = parser.parse_args()
-    out = chosen.out or Path(tempfile.mkdtemp(prefix="kernelindex-bench-"))
+    return parser
+
+
+def out_folder(chosen: argparse.Namespace) -> Path:
+    out: Path = chosen.out or Path(tempfile.mkdtemp(prefix="kernelindex-bench-"))
     out.mkdir(parents=True, exist_ok=True)
-    ways = {"dishonest": try_cases, "spread": measure_spread, "together": measure_together}
-    return ways[chosen.what](chosen, out)
+    return out
 
 
 def try_cases(chosen: argparse.Namespace, out: Path) -> int:
@@ -303,17 +312,23 @@ def input_bytes(definition: dict[str, Any], row: dict[str, Any]) -> int:
 def run_worker(
     bundle: JobBundle, place: Path, chosen: argparse.Namespace, gpu: str, work: Path
 ) -> tuple[dict[str, Any], float]:
-    worker = build_worker(work / f"{place.name}.pyz")
-    command = [
-        sys.executable, str(worker), "run", str(bundle.root), "--out", str(place),
-        "--gpu", gpu, "--build-cache", str(work / "builds"), *chosen.worker_argument,
-    ]  # fmt: skip
+    command = worker_command(bundle, place, chosen, gpu, work)
     started = time.monotonic()
     code = subprocess.run(command, stdout=sys.stderr, check=False).returncode
     seconds = time.monotonic() - started
     if not (place / "result.json").is_file():
         raise SystemExit(f"the worker wrote no result and ended with exit code {code}")
     return json.loads((place / "result.json").read_text(encoding="utf-8")), seconds
+
+
+def worker_command(
+    bundle: JobBundle, place: Path, chosen: argparse.Namespace, gpu: str, work: Path
+) -> list[str]:
+    worker = build_worker(work / f"{place.name}.pyz")
+    return [
+        sys.executable, str(worker), "run", str(bundle.root), "--out", str(place),
+        "--gpu", gpu, "--build-cache", str(work / "builds"), *chosen.worker_argument,
+    ]  # fmt: skip
 
 
 def row(pick: Pick, results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -357,6 +372,12 @@ def archive(target: Path, folders: list[Path]) -> None:
 def save(target: Path, document: dict[str, Any]) -> None:
     target.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
+
+WAYS = {
+    "dishonest": try_cases,
+    "spread": measure_spread,
+    "together": measure_together,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

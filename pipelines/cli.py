@@ -4,6 +4,8 @@ Exit codes: 0 fine, 1 the answer is no (not found, not comparable, a check faile
 or input.
 """
 
+import gc
+
 import typer
 
 from pipelines.commands import (
@@ -55,6 +57,9 @@ app.command("compact", rich_help_panel=KEEP)(maintain.compact_publications)
 
 def main() -> None:
     """Entry point of the console script."""
+    # Modules are no garbage, and to look through all of Dagster's again and again costs an
+    # ingestion a tenth of its time.
+    gc.freeze()
     app()
 
 

@@ -156,7 +156,7 @@ def _normalize(
         origin,
         by_kind["definition"],
         by_kind["solution"],
-        lambda file: store.get(file.digest),
+        lambda file: store.get(file.digest, file.size_bytes),
         lambda path, content: known.identities.get((path, content), snapshot.revision),
     )
     catalog, documents = found_catalog.catalog, found_catalog.documents
@@ -191,7 +191,11 @@ def _normalize(
     newest_trace_at = _newest(outcomes, known, snapshot)
     _add_revision(batch, snapshot, known.previous, newest_trace_at)
     _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
-    batch.write(staging, f"{snapshot.snapshot_id[7:19]}-catalog")
+    part = f"{snapshot.snapshot_id[7:19]}-catalog"
+    if readers is not None:
+        readers.write(batch, staging, part)
+    else:
+        batch.write(staging, part)
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
     moved = {

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from assets.manifests import names
 from assets.manifests.axes import MAX_SAFE_INTEGER, ExpressionError, dimension
-from assets.manifests.canonical import sha256_digest
+from assets.manifests.canonical import canonical_string, sha256_digest
 from assets.manifests.kinds import (
     Argument,
     AxisSpec,
@@ -66,6 +66,11 @@ class Operation:
     def digest(self) -> str:
         """The operation digest."""
         return self.manifest.digest
+
+    @cached_property
+    def name_json(self) -> str:
+        """The name as canonical JSON writes it; every run of the operation holds it."""
+        return canonical_string(self.name)
 
     @cached_property
     def dtypes(self) -> list[str]:

@@ -1,26 +1,30 @@
 """Reading trace files with several processes.
 
-Each process is `reading_process` run as a program: it gets the catalog once, then chunks of
-files, and answers with what it found; rows go to Parquet parts, not through the pipe. Processes
-are started before the catalog is read, so that they import their modules meanwhile, and share
-nothing with the threads of the starting process. `multiprocessing` is not used because its
-children first import the program that started them, which here may be all of Dagster.
+`reading_process` is run as a program: it imports its modules while the catalog is read, gets the
+catalog, and then forks into processes that get chunks of files and answer with what they found;
+rows go to Parquet parts, not through the pipes. So modules and catalog are loaded once however
+many processes there are, and nothing is shared with the threads of the starting process.
+`multiprocessing` is not used because its children first import the program that started them,
+which here may be all of Dagster.
 """
 
 import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import BinaryIO, cast
 
 from assets.manifests.catalog import Catalog
+from assets.manifests.rows import RowBatch
 from assets.manifests.trace_files import FileOutcome, TraceReader
 from assets.manifests.trace_rows import TraceRows
 from assets.traces.errors import DatasetError
@@ -58,7 +62,10 @@ class ChunkReader:
         number, files = chunk
         origin = self._reading.catalog.origin
         batch = TraceRows(origin.dataset, origin.revision)
-        outcomes = [self._reader.read(file, self._store.get(file.digest), batch) for file in files]
+        outcomes = [
+            self._reader.read(file, self._store.get(file.digest, file.size_bytes), batch)
+            for file in files
+        ]
         part = f"{self._reading.snapshot_id[7:19]}-traces-{number:06d}"
         batch.write(self._reading.staging, part)
         return outcomes
@@ -74,7 +81,8 @@ def chunks_of(files: Sequence[DatasetFile], processes: int) -> list[Chunk]:
     chunks: list[Chunk] = []
     size_bytes = limit_bytes
     for file in files:
-        if size_bytes >= limit_bytes:
+        is_too_much = 2 * size_bytes > limit_bytes and size_bytes + file.size_bytes > limit_bytes
+        if size_bytes >= limit_bytes or is_too_much:
             chunks.append((len(chunks), []))
             size_bytes = 0
         chunks[-1][1].append(file)
@@ -86,11 +94,19 @@ def _size_bytes(chunk: Chunk) -> int:
     return sum(file.size_bytes for file in chunk[1])
 
 
+@dataclass(frozen=True)
+class _Writing:
+    batch: RowBatch
+    staging: Path
+    part: str
+
+
 class ReadingProcesses:
     """Processes that were started and wait for the catalog."""
 
-    def __init__(self, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
-        self._processes = processes
+    def __init__(self, program: "subprocess.Popen[bytes]", channels: Sequence["_Channel"]) -> None:
+        self._program, self._channels = program, channels
+        self._state = cast("BinaryIO", program.stdin)
 
     def read(self, reading: Reading, chunks: Sequence[Chunk], report: Report) -> None:
         """Read all chunks, each by whichever process is free; `report` is called in one thread.
@@ -98,101 +114,166 @@ class ReadingProcesses:
         Raises:
             DatasetError: a damaged raw file, or a reading process that died.
         """
-        state = pickle.dumps(reading)
         waiting: SimpleQueue[Chunk] = SimpleQueue()
-        found: SimpleQueue[list[FileOutcome] | DatasetError] = SimpleQueue()
+        found: SimpleQueue[list[FileOutcome] | BaseException] = SimpleQueue()
+
+        def notice(feeding: Future[None]) -> None:
+            if error := feeding.exception():
+                found.put(error)
+
         for chunk in chunks:
             waiting.put(chunk)
-        with ThreadPoolExecutor(len(self._processes)) as pool:
-            for process in self._processes:
-                pool.submit(_feed, process, state, waiting, found)
-            for _ in chunks:
-                outcome = found.get()
-                if isinstance(outcome, DatasetError):
-                    self.stop()
-                    raise outcome
-                report(outcome)
+        # A program that is gone is found by whoever waits for its answers.
+        with suppress(OSError), self._state:
+            pickle.dump(reading, self._state)
+        with ThreadPoolExecutor(len(self._channels)) as pool:
+            for channel in self._channels:
+                pool.submit(_feed, channel, waiting, found).add_done_callback(notice)
+            try:
+                for _ in chunks:
+                    outcome = found.get()
+                    if isinstance(outcome, BaseException):
+                        raise outcome
+                    report(outcome)
+            except BaseException:
+                # Else the pool would wait until all chunks are read.
+                self.stop()
+                raise
+
+    def write(self, batch: RowBatch, staging: Path, part: str) -> None:
+        """Have a batch written that the starting process made; only after `read`.
+
+        To make columns of rows, Arrow imports pandas where there is NumPy, as in the starting
+        process; that takes longer than to write all operations and implementations.
+
+        Raises:
+            DatasetError: the disk is full, say, or the process died.
+        """
+        _ask(self._channels[0], _Writing(batch, staging, part))
 
     def stop(self) -> None:
         """End the processes at once."""
-        for process in self._processes:
-            process.kill()
+        if self._program.returncode is None:
+            # The group of the program: its children are in it, and it stays until they are gone.
+            os.killpg(self._program.pid, signal.SIGTERM)
+            self._program.wait()
+
+
+@dataclass(frozen=True)
+class _Channel:
+    """What the starting process writes to and reads from one reading process."""
+
+    requests: BinaryIO
+    answers: BinaryIO
+
+    def close(self) -> None:
+        # What a dead process was still to be told is of no use.
+        with suppress(OSError):
+            self.requests.close()
+        self.answers.close()
 
 
 @contextmanager
 def reading_processes(number: int) -> Iterator[ReadingProcesses]:
     """Start processes; they end with the block."""
-    processes: list[subprocess.Popen[bytes]] = []
+    far_ends: list[int] = []
+    channels: list[_Channel] = []
+    for _ in range(number):
+        requests_end, requests = os.pipe()
+        answers, answers_end = os.pipe()
+        far_ends += requests_end, answers_end
+        channels.append(_Channel(os.fdopen(requests, "wb"), os.fdopen(answers, "rb")))
     try:
-        processes += [
-            subprocess.Popen(
-                [sys.executable, "-m", "assets.manifests.reading_process"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-            for _ in range(number)
-        ]
-        yield ReadingProcesses(processes)
+        with subprocess.Popen(
+            [sys.executable, "-m", "assets.manifests.reading_process", *map(str, far_ends)],
+            stdin=subprocess.PIPE,
+            stdout=2,  # whatever prints must not get between what the starting process prints
+            pass_fds=far_ends,
+            process_group=0,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        ) as program:
+            for descriptor in far_ends:
+                os.close(descriptor)
+            readers = ReadingProcesses(program, channels)
+            try:
+                yield readers
+            finally:
+                readers.stop()
     finally:
-        for process in processes:
-            process.kill()
-        for process in processes:
-            # What a dead process was still to be told is of no use.
-            with suppress(OSError):
-                process.communicate()
+        for channel in channels:
+            channel.close()
 
 
 def _feed(
-    process: "subprocess.Popen[bytes]",
-    state: bytes,
+    channel: _Channel,
     waiting: "SimpleQueue[Chunk]",
-    found: "SimpleQueue[list[FileOutcome] | DatasetError]",
+    found: "SimpleQueue[list[FileOutcome] | BaseException]",
 ) -> None:
-    requests, answers = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
-    try:
-        _send(requests, state)
+    with suppress(Empty):
         while True:
-            _send(requests, pickle.dumps(waiting.get_nowait()))
-            found.put(pickle.load(answers))
-    except Empty:
+            found.put(_ask(channel, waiting.get_nowait()))
+
+
+def _ask(channel: _Channel, request: "Chunk | _Writing") -> list[FileOutcome]:
+    try:
+        pickle.dump(request, channel.requests)
+        channel.requests.flush()
+        answer: list[FileOutcome] | DatasetError = pickle.load(channel.answers)
+    except (OSError, EOFError, pickle.UnpicklingError) as error:
+        raise DatasetError(
+            "a process that reads traces died, perhaps for want of memory; ingest again"
+        ) from error
+    if isinstance(answer, DatasetError):
+        raise answer
+    return answer
+
+
+def serve(state: BinaryIO, channels: Sequence[tuple[int, int]]) -> None:
+    """Read the catalog, then serve each pair of descriptors by a child; end when all have ended.
+
+    A channel brings chunks until it ends, and takes outcomes.
+    """
+    try:
+        reading = pickle.load(state)
+    except EOFError:
         return
-    except (OSError, EOFError):
-        found.put(
-            DatasetError(
-                "a process that reads traces died, perhaps for want of memory; ingest again"
-            )
-        )
-
-
-def _send(stream: BinaryIO, data: bytes) -> None:
-    stream.write(len(data).to_bytes(8, "big") + data)
-    stream.flush()
-
-
-def _receive(stream: BinaryIO) -> bytes | None:
-    length = stream.read(8)
-    return stream.read(int.from_bytes(length, "big")) if length else None
-
-
-def serve() -> None:
-    """Serve chunks from stdin to stdout until stdin ends."""
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # Whatever prints must not get between the answers.
-    os.dup2(2, 1)
-    state = _receive(requests)
-    if state is None:
-        return
-    reader = ChunkReader(pickle.loads(state))
     # Rows have no reference cycles, and a search for some goes through all rows so far, again and
     # again: a fifth of the time of reading. Errors may have some; they are found between chunks.
     gc.disable()
     gc.freeze()
-    while (data := _receive(requests)) is not None:
-        try:
-            answer: list[FileOutcome] | DatasetError = reader.read(pickle.loads(data))
-        except DatasetError as error:
-            answer = DatasetError(error.message)
-        pickle.dump(answer, answers)
-        answers.flush()
-        gc.collect()
+    for channel in channels:
+        if os.fork() == 0:
+            _serve_alone(ChunkReader(reading), channel, channels)
+            return
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for descriptor in chain.from_iterable(channels):
+        os.close(descriptor)
+    for _ in channels:
+        os.wait()
+
+
+def _serve_alone(
+    reader: ChunkReader, own: tuple[int, int], channels: Sequence[tuple[int, int]]
+) -> None:
+    # An end that another process holds open would never be seen to close.
+    for descriptor in chain.from_iterable(channels):
+        if descriptor not in own:
+            os.close(descriptor)
+    requests, answers = os.fdopen(own[0], "rb"), os.fdopen(own[1], "wb")
+    with requests, answers, suppress(EOFError):
+        while True:
+            pickle.dump(_answer(reader, pickle.load(requests)), answers)
+            answers.flush()
+            gc.collect()
+
+
+def _answer(reader: ChunkReader, request: Chunk | _Writing) -> list[FileOutcome] | DatasetError:
+    try:
+        if isinstance(request, _Writing):
+            request.batch.write(request.staging, request.part)
+            return []
+        return reader.read(request)
+    except DatasetError as error:
+        return DatasetError(error.message)
+    except OSError as error:
+        return DatasetError(f"{error}; make room or say where to write, and ingest again")

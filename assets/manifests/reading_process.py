@@ -1,16 +1,19 @@
-"""The program that each process of `reading` runs."""
+"""The program that `reading` runs."""
 
+import gc
 import sys
 
 
 def main() -> None:
-    """Serve chunks from stdin to stdout until stdin ends."""
+    """Get the catalog from stdin and serve the pairs of descriptors that the arguments name."""
+    gc.disable()  # modules are no garbage; when to look for some, `serve` says
     # Arrow works without NumPy, and looks for pandas only where it has NumPy. To import the two
-    # takes longer than all other modules together, in every process, and reading needs neither.
+    # takes longer than all other modules together, and reading needs neither.
     sys.modules["numpy"] = None  # type: ignore[assignment]
     from assets.manifests.reading import serve
 
-    serve()
+    descriptors = [int(argument) for argument in sys.argv[1:]]
+    serve(sys.stdin.buffer, list(zip(descriptors[::2], descriptors[1::2], strict=True)))
 
 
 if __name__ == "__main__":

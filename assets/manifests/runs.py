@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from assets.manifests import names
@@ -42,6 +43,12 @@ from assets.traces.documents import (
     Performance,
     Trace,
     TraceEnvironment,
+)
+from assets.traces.outlines import (
+    CorrectnessOutline,
+    EvaluationOutline,
+    PerformanceOutline,
+    TraceOutline,
 )
 
 SOURCE = "flashinfer-bench"
@@ -171,7 +178,22 @@ def _leading_integer(text: str | None) -> int | None:
     return int(digits) if digits else None
 
 
-class Run(NamedTuple):
+class Times(NamedTuple):
+    """Raw times of a run in ms; None where upstream states none that is finite."""
+
+    latency_ms: float | None = None
+    reference_latency_ms: float | None = None
+    speedup_factor: float | None = None
+
+
+class Errors(NamedTuple):
+    """Largest errors; None where upstream states no bound (NaN, Infinity)."""
+
+    absolute: float | None = None
+    relative: float | None = None
+
+
+class Run(Struct, frozen=True, gc=False):
     """A trace with its manifest, keys and the raw values beside the normalized ones."""
 
     identity_json: str
@@ -179,19 +201,18 @@ class Run(NamedTuple):
     metadata_json: str
     status: str
     external_id: str
-    protocol_digest: str
     comparison_key: str
     metric_key: str
     mean_ns: int | None
     observed_at: datetime
-    log: str
+    log: bytes
     log_digest: str | None
-    log_size_bytes: int | None
-    latency_ms: float | None
-    reference_latency_ms: float | None
-    speedup_factor: float | None
-    max_absolute_error: float | None
-    max_relative_error: float | None
+    times: Times
+    errors: Errors
+
+
+_NO_TIMES = Times()
+_NO_ERRORS = Errors()
 
 
 @lru_cache(maxsize=16384)
@@ -207,8 +228,8 @@ def comparison_key(
 
 
 def run_of(
-    trace: Trace,
-    evaluation: Evaluation,
+    trace: Trace | TraceOutline,
+    evaluation: Evaluation | EvaluationOutline,
     *,
     operation: Operation,
     implementation: Implementation,
@@ -227,40 +248,36 @@ def run_of(
             f"{evaluation.status!r} is none of {', '.join(names.STATUSES)}",
             "$.evaluation.status",
         )
-    measured = _performance(evaluation.performance, status)
+    times = _performance(evaluation.performance, status)
     errors = _correctness(evaluation.correctness)
     observed_at, observed_at_text = _observed_at(evaluation.timestamp)
-    log_bytes = utf8(evaluation.log) if evaluation.log else b""
-    log_digest = sha256_digest(log_bytes) if log_bytes else None
-    protocol = trace_protocol()
-    mean_ns = None
-    if measured.latency_ms is not None:
-        mean_ns = round_half_up(measured.latency_ms * 1e6)
-    identity = _identity_json(
-        environment=environment.digest,
-        implementation=implementation.digest,
-        protocol=protocol.digest,
-        workload=case.digest,
-        benchmark=operation.name,
-        status=status,
-        observed_at=observed_at_text,
-        measured=measured,
-        mean_ns=mean_ns,
-        errors=errors if evaluation.correctness is not None else None,
-        log_digest=log_digest,
-    )
+    log = utf8(evaluation.log) if evaluation.log else b""
+    log_digest = sha256_digest(log) if log else None
+    mean_ns = None if times.latency_ms is None else round_half_up(times.latency_ms * 1e6)
     metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
+    protocol = trace_protocol().digest
+    # The identity body in canonical order, written out because it is made once a run, of up to
+    # 10**7. Its parts come from validated manifests or were checked; a test holds the text
+    # against model and schema.
+    identity = (
+        f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{'
+        f"{'' if evaluation.correctness is None else _correctness_json(errors)}"
+        f'"environmentDigest":"{environment.digest}",{_evidence_json(log_digest)}'
+        f'"implementationDigest":"{implementation.digest}","observedAt":"{observed_at_text}",'
+        f'"protocolDigest":"{protocol}","sourceNative":{{"benchmark":{operation.name_json},'
+        f'{"" if mean_ns is None else _metrics_json(times)}"source":"{SOURCE}"}},'
+        f'"status":"{status}",{_timing_json(mean_ns)}"workloadDigest":"{case.digest}"}}}}'
+    )
     return Run(
         identity_json=identity,
         digest=sha256_digest(identity),
         metadata_json=_metadata_json(case.run_name, _title_json(trace.solution, trace.definition)),
         status=status,
         external_id=f"trace/{trace.solution}/{case.external_id}",
-        protocol_digest=protocol.digest,
         comparison_key=comparison_key(
             operation=operation.digest,
             workload=case.digest,
-            protocol=protocol.digest,
+            protocol=protocol,
             environment=environment.digest,
             correctness=case.correctness_key,
             metric=metric,
@@ -268,51 +285,45 @@ def run_of(
         metric_key=metric,
         mean_ns=mean_ns,
         observed_at=observed_at,
-        log=evaluation.log or "",
+        log=log,
         log_digest=log_digest,
-        log_size_bytes=len(log_bytes) or None,
-        latency_ms=measured.latency_ms,
-        reference_latency_ms=measured.reference_latency_ms,
-        speedup_factor=measured.speedup_factor,
-        max_absolute_error=errors.absolute,
-        max_relative_error=errors.relative,
+        times=times,
+        errors=errors,
     )
 
 
-def _identity_json(
-    *,
-    environment: str,
-    implementation: str,
-    protocol: str,
-    workload: str,
-    benchmark: str,
-    status: str,
-    observed_at: str,
-    measured: "_Times",
-    mean_ns: int | None,
-    errors: "_Errors | None",
-    log_digest: str | None,
-) -> str:
-    """Identity body of a BenchmarkRun (digests of what it refers to, texts and numbers).
-
-    Written out in canonical order because it is made once a run, of up to 10**7. Its parts come
-    from validated manifests or were checked; a test holds the text against model and schema.
-    """
-    correctness = "" if errors is None else f'"correctness":{errors.canonical_json()},'
-    evidence = timing = metrics = ""
-    if log_digest is not None:
-        uri = f"kernelindex:artifact/{log_digest}"
-        evidence = f'"evidence":{{"logs":{{"digest":"{log_digest}","uri":"{uri}"}}}},'
-    if mean_ns is not None:
-        metrics = f'"metrics":{measured.canonical_json()},'
-        timing = f'"timing":{{"latencyNs":{{"mean":{mean_ns}}},"primaryStatistic":"mean"}},'
+def _correctness_json(errors: Errors) -> str:
     return (
-        f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{{correctness}'
-        f'"environmentDigest":"{environment}",{evidence}"implementationDigest":"{implementation}",'
-        f'"observedAt":"{observed_at}","protocolDigest":"{protocol}",'
-        f'"sourceNative":{{"benchmark":{canonical_string(benchmark)},{metrics}"source":"{SOURCE}"}},'
-        f'"status":"{status}",{timing}"workloadDigest":"{workload}"}}}}'
+        f'"correctness":{{"comparator":"{COMPARATOR}"'
+        f"{_number_json('maximumAbsoluteError', errors.absolute)}"
+        f"{_number_json('maximumRelativeError', errors.relative)}}},"
     )
+
+
+def _evidence_json(log_digest: str | None) -> str:
+    if log_digest is None:
+        return ""
+    uri = f"kernelindex:artifact/{log_digest}"
+    return f'"evidence":{{"logs":{{"digest":"{log_digest}","uri":"{uri}"}}}},'
+
+
+def _metrics_json(times: Times) -> str:
+    return (
+        f'"metrics":{{{_number_json("latency_ms", times.latency_ms)[1:]}'
+        f"{_number_json('reference_latency_ms', times.reference_latency_ms)}"
+        f"{_number_json('speedup_factor', times.speedup_factor)}}},"
+    )
+
+
+def _timing_json(mean_ns: int | None) -> str:
+    if mean_ns is None:
+        return ""
+    return f'"timing":{{"latencyNs":{{"mean":{mean_ns}}},"primaryStatistic":"mean"}},'
+
+
+def _number_json(name: str, value: float | None) -> str:
+    """A further member of an object; nothing where there is no value."""
+    return "" if value is None else f',"{name}":{canonical_number(value)}'
 
 
 def _metadata_json(name: str, title_json: str) -> str:
@@ -327,46 +338,13 @@ def _title_json(solution: str | None, definition: str) -> str:
     return canonical_string(title)
 
 
-class _Times(NamedTuple):
-    latency_ms: float | None = None
-    reference_latency_ms: float | None = None
-    speedup_factor: float | None = None
-
-    def canonical_json(self) -> str:
-        return _numbers_json(
-            ("latency_ms", self.latency_ms),
-            ("reference_latency_ms", self.reference_latency_ms),
-            ("speedup_factor", self.speedup_factor),
-        )
-
-
-class _Errors(NamedTuple):
-    """Largest errors; None where upstream states no bound (NaN, Infinity)."""
-
-    absolute: float | None = None
-    relative: float | None = None
-
-    def canonical_json(self) -> str:
-        bounds = _numbers_json(
-            ("maximumAbsoluteError", self.absolute), ("maximumRelativeError", self.relative)
-        )
-        separator = "," if len(bounds) > 2 else ""
-        return f'{{"comparator":"{COMPARATOR}"{separator}{bounds[1:]}'
-
-
-def _numbers_json(*numbers: tuple[str, float | None]) -> str:
-    # A list: generators cost more than what they would save here.
-    present = [f'"{name}":{canonical_number(n)}' for name, n in numbers if n is not None]
-    return f"{{{','.join(present)}}}"
-
-
 def round_half_up(value: float) -> int:
     """ECMAScript's Math.round for positive numbers: halves go up."""
     floor = math.floor(value)
     return floor + 1 if value - floor >= 0.5 else floor
 
 
-def _performance(performance: Performance | None, status: str) -> _Times:
+def _performance(performance: Performance | PerformanceOutline | None, status: str) -> Times:
     if performance is None:
         if status == "passed":
             raise RejectionError(
@@ -374,59 +352,63 @@ def _performance(performance: Performance | None, status: str) -> _Times:
                 "status is PASSED but there is no performance",
                 "$.evaluation.performance",
             )
-        return _Times()
-    at = "$.evaluation.performance"
+        return _NO_TIMES
     latency_ms = performance.latency_ms
     if isinstance(latency_ms, str) or latency_ms is None or not 0 < latency_ms < math.inf:
         raise RejectionError(
             Reason.BAD_LATENCY,
             f"evaluation.performance.latency_ms is {latency_ms!r}; a latency is a positive number "
             "of milliseconds",
-            f"{at}.latency_ms",
+            "$.evaluation.performance.latency_ms",
         )
     if round_half_up(latency_ms * 1e6) > _MAX_LATENCY_NS:
         raise RejectionError(
             Reason.BAD_LATENCY,
             f"evaluation.performance.latency_ms is {latency_ms!r}; that is beyond 2**53 ns",
-            f"{at}.latency_ms",
+            "$.evaluation.performance.latency_ms",
         )
-    return _Times(
+    return Times(
         latency_ms,
-        _finite(performance.reference_latency_ms, f"{at}.reference_latency_ms"),
-        _finite(performance.speedup_factor, f"{at}.speedup_factor"),
+        _finite(performance.reference_latency_ms, "performance.reference_latency_ms"),
+        _finite(performance.speedup_factor, "performance.speedup_factor"),
     )
 
 
-def _number(value: Measured, at: str) -> float | None:
-    if not isinstance(value, str):
-        return value
-    if value not in _NON_FINITE:
-        raise RejectionError(Reason.BAD_MEASURE, f"{at[2:]} is {value!r}, which is no number", at)
-    return _NON_FINITE[value]
+def _correctness(correctness: Correctness | CorrectnessOutline | None) -> Errors:
+    if correctness is None:
+        return _NO_ERRORS
+    return Errors(
+        _bound(correctness.max_absolute_error, "correctness.max_absolute_error"),
+        _bound(correctness.max_relative_error, "correctness.max_relative_error"),
+    )
 
 
-def _finite(value: Measured, at: str) -> float | None:
-    number = _number(value, at)
+def _finite(value: Measured, field: str) -> float | None:
+    number = _number(value, field) if isinstance(value, str) else value
     return number if number is not None and math.isfinite(number) else None
 
 
-def _correctness(correctness: Correctness | None) -> _Errors:
-    if correctness is None:
-        return _Errors()
-    at = "$.evaluation.correctness"
-    return _Errors(
-        _error(correctness.max_absolute_error, f"{at}.max_absolute_error"),
-        _error(correctness.max_relative_error, f"{at}.max_relative_error"),
-    )
-
-
-def _error(value: Measured, at: str) -> float | None:
-    number = _number(value, at)
+def _bound(value: Measured, field: str) -> float | None:
+    number = _number(value, field) if isinstance(value, str) else value
     if number is None or math.isnan(number) or number == math.inf:
         return None
     if number < 0:
-        raise RejectionError(Reason.BAD_MEASURE, f"{at[2:]} is {value!r}; an error is >= 0", at)
+        raise RejectionError(
+            Reason.BAD_MEASURE,
+            f"evaluation.{field} is {value!r}; an error is >= 0",
+            f"$.evaluation.{field}",
+        )
     return number
+
+
+def _number(text: str, field: str) -> float:
+    if text not in _NON_FINITE:
+        raise RejectionError(
+            Reason.BAD_MEASURE,
+            f"evaluation.{field} is {text!r}, which is no number",
+            f"$.evaluation.{field}",
+        )
+    return _NON_FINITE[text]
 
 
 def _observed_at(timestamp: str) -> tuple[datetime, str]:

@@ -5,7 +5,7 @@ reads file after file. Which files to read, and what becomes of the rows, is dec
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,9 +17,9 @@ from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.runs import Environment, environment_of, run_of
 from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
-from assets.manifests.trace_rows import RunRow, TraceRows, correctness_extra_json
+from assets.manifests.trace_rows import RunRow, TraceRows
 from assets.manifests.workloads import Case, case_of
-from assets.traces.documents import Evaluation, TraceEnvironment
+from assets.traces.documents import TraceEnvironment
 from assets.traces.layout import author_of, kind_of, root_of
 from assets.traces.lines import RawDocument
 from assets.traces.snapshot import DatasetFile
@@ -105,8 +105,8 @@ class TraceReader:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._parser = TraceParser()
-        self._cases = Remembered[tuple[str, bytes], Case]()
-        self._environments = Remembered[bytes, Environment]()
+        self._cases = Remembered[tuple[str, Hashable], Case]()
+        self._environments = Remembered[Hashable, Environment]()
         self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
 
     def read(self, file: DatasetFile, data: bytes, batch: TraceRows) -> FileOutcome:
@@ -131,29 +131,28 @@ class TraceReader:
         return outcome
 
     def _add(self, parsed: ParsedTrace, item: RawDocument, reading: _FileReading) -> None:
-        trace, evaluation, reported = parsed.trace, parsed.trace.evaluation, parsed.environment
-        reading.definitions.add(trace.definition)
-        if trace.solution:
-            reading.solutions.add((trace.solution, trace.definition))
-        _reject_nul(parsed.workload.uuid, "workload.uuid")
-        if isinstance(evaluation, Evaluation):
-            _reject_nul(evaluation.log, "evaluation.log")
-        operation = self._catalog.operation(trace.definition)
-        if not isinstance(evaluation, Evaluation) or reported is None:
-            if trace.solution and reading.kind != "workload":
+        trace, evaluation, reported = parsed.trace, parsed.evaluation, parsed.environment
+        definition, solution = trace.definition, trace.solution
+        reading.definitions.add(definition)
+        if solution:
+            reading.solutions.add((solution, definition))
+        _reject_nul(parsed)
+        operation = self._catalog.operation(definition)
+        if evaluation is None or reported is None:
+            if solution and reading.kind != "workload":
                 raise RejectionError(
                     Reason.NO_EVALUATION,
-                    f"solution {trace.solution!r} has no evaluation",
+                    f"solution {solution!r} has no evaluation",
                     "$.evaluation",
                 )
             reading.batch.add_case(self._case(parsed, operation), reading.path, item.line)
             reading.outcome.workload_rows += 1
             return
-        if not trace.solution:
+        if not solution:
             raise RejectionError(
                 Reason.NO_SOLUTION, "an evaluation without a solution", "$.solution"
             )
-        implementation = self._implementation(trace.solution, operation.name, reading)
+        implementation = self._implementation(solution, definition, reading)
         case = self._case(parsed, operation)
         # A case is good whatever becomes of the measurement.
         reading.batch.add_case(case, reading.path, item.line)
@@ -168,17 +167,15 @@ class TraceReader:
         )
         reading.batch.add_run(
             RunRow(
-                reading.path,
-                item.line,
-                run,
-                evaluation.timestamp,
-                evaluation.status,
-                reported.hardware,
-                correctness_extra_json(evaluation.correctness),
-                operation,
-                implementation,
-                case,
-                environment,
+                path=reading.path,
+                line=item.line,
+                run=run,
+                evaluation=evaluation,
+                reported=reported,
+                operation=operation,
+                implementation=implementation,
+                case=case,
+                environment=environment,
             )
         )
         outcome = reading.outcome
@@ -187,34 +184,37 @@ class TraceReader:
             outcome.newest_trace_at = run.observed_at
 
     def _case(self, parsed: ParsedTrace, operation: Operation) -> Case:
-        key = (operation.name, parsed.workload_key)
-        case = self._cases.get(key) if parsed.workload_key else None
+        key = operation.name, parsed.workload_key
+        case = self._cases.get(key)
         if case is None:
             case = case_of(parsed.workload, operation)
             self._cases.remember(key, case)
         return case
 
     def _implementation(self, name: str, definition: str, reading: _FileReading) -> Implementation:
-        key = (name, definition, reading.place)
+        key = name, definition, reading.place
         implementation = self._implementations.get(key)
         if implementation is None:
             implementation = self._catalog.implementation(name, definition, reading.path)
             self._implementations[key] = implementation
         return implementation
 
-    def _environment(self, key: bytes, reported: TraceEnvironment) -> Environment:
-        environment = self._environments.get(key) if key else None
+    def _environment(self, key: Hashable, reported: TraceEnvironment) -> Environment:
+        environment = self._environments.get(key)
         if environment is None:
             environment = environment_of(reported)
             self._environments.remember(key, environment)
         return environment
 
 
-def _reject_nul(text: str | None, field_name: str) -> None:
-    if text and "\x00" in text:
-        raise RejectionError(
-            Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
-        )
+def _reject_nul(parsed: ParsedTrace) -> None:
+    uuid, evaluation = parsed.workload.uuid, parsed.evaluation
+    log = evaluation.log if evaluation is not None else None
+    for field_name, text in ("workload.uuid", uuid), ("evaluation.log", log):
+        if text and "\x00" in text:
+            raise RejectionError(
+                Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
+            )
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:

@@ -1,23 +1,20 @@
 """Trace lines as typed documents, where what many lines share is read once.
 
 Every solution is measured on the same workloads in the same few environments, and these are most
-of a line. A line is read as an outline; its workload and environment are looked up by content,
+of a line. A line is read as an outline; its workload and environment are looked up by their text,
 and only a line that brings a new one is read as a whole `Trace`.
 """
 
-import marshal
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
-from assets.manifests.catalog import parse, parse_item
+from assets.manifests.catalog import parse_item
 from assets.manifests.quarantine import RejectionError
-from assets.traces.documents import Evaluation, Trace, TraceEnvironment, TraceOutline, Workload
+from assets.traces.documents import Evaluation, Trace, TraceEnvironment, Workload
 from assets.traces.lines import Malformed, RawDocument, read_documents
+from assets.traces.outlines import EvaluationOutline, TraceOutline, outline_of
 
 _MAX_REMEMBERED = 10_000
-_OUTLINES = TypeAdapter(TraceOutline).validator
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -34,17 +31,21 @@ class Remembered(dict[_Key, _Value]):
 
 
 class ParsedTrace(NamedTuple):
-    """A good trace.
+    """A good trace, with its workload and environment beside it, since outlines have none.
 
-    `trace` may be a `TraceOutline`, whose workload and environment are not typed: they stand
-    beside it. The keys are the same where the contents are, and empty where nobody looked.
+    Keys that are the same stand for contents that are the same. `evaluation` and `environment`
+    are both None where nothing was measured.
     """
 
-    trace: Trace
+    trace: Trace | TraceOutline
+    evaluation: Evaluation | EvaluationOutline | None
     workload: Workload
     environment: TraceEnvironment | None
-    workload_key: bytes
-    environment_key: bytes
+    workload_key: Hashable
+    environment_key: Hashable
+
+
+Parsed = tuple[RawDocument, ParsedTrace | RejectionError]
 
 
 class TraceParser:
@@ -52,52 +53,47 @@ class TraceParser:
 
     def __init__(self) -> None:
         self._workloads = Remembered[bytes, Workload]()
-        self._environments = Remembered[bytes, TraceEnvironment]()
+        self._environments = Remembered[bytes, TraceEnvironment | None]()
 
-    def parse_all(self, data: bytes) -> Iterator[tuple[RawDocument, ParsedTrace | RejectionError]]:
+    def parse_all(self, data: bytes) -> Iterator[Parsed]:
         """All documents of a file, good or bad, in order."""
         for item in read_documents(data):
-            if isinstance(item, Malformed):
+            if isinstance(item, Malformed) or (outline := outline_of(item.data)) is None:
                 yield from _exactly(item)
                 continue
+            evaluation = outline.evaluation
+            workload_key = bytes(outline.workload)
+            environment_key = bytes(evaluation.environment) if evaluation else b""
             try:
-                outline = _OUTLINES.validate_json(item.data)
-            except ValidationError:
-                # Why is said by reading the whole trace, which may also be more lenient.
-                yield from _exactly(item)
-                continue
-            try:
-                yield item, self._completed(outline, item)
-            except RejectionError as error:
-                yield item, error
-
-    def _completed(self, outline: TraceOutline, item: RawDocument) -> ParsedTrace:
-        # Version 2 has no references to objects met before: the bytes depend on the values alone.
-        workload_key = marshal.dumps(outline.workload, 2)
-        workload = self._workloads.get(workload_key)
-        evaluation = outline.evaluation
-        if isinstance(evaluation, Evaluation):
-            environment_key = marshal.dumps(evaluation.environment, 2)
-            environment = self._environments.get(environment_key)
-        else:
-            environment_key, environment = b"", None
-        if workload is None or (environment_key and environment is None):
-            whole = _whole(parse(Trace, item))
-            workload, environment = whole.workload, whole.environment
-            self._workloads.remember(workload_key, workload)
-            if environment is not None:
+                workload = self._workloads[workload_key]
+                environment = self._environments[environment_key]
+            except KeyError:
+                found = list(_exactly(item))
+                _, whole = found[0]
+                if isinstance(whole, RejectionError):
+                    yield from found
+                    continue
+                workload, environment = whole.workload, whole.environment
+                self._workloads.remember(workload_key, workload)
                 self._environments.remember(environment_key, environment)
-        return ParsedTrace(outline, workload, environment, workload_key, environment_key)
+            yield (
+                item,
+                ParsedTrace(
+                    outline, evaluation, workload, environment, workload_key, environment_key
+                ),
+            )
 
 
-def _exactly(
-    item: RawDocument | Malformed,
-) -> Iterator[tuple[RawDocument, ParsedTrace | RejectionError]]:
+def _exactly(item: RawDocument | Malformed) -> Iterator[Parsed]:
     for piece, trace in parse_item(Trace, item):
         yield piece, trace if isinstance(trace, RejectionError) else _whole(trace)
 
 
 def _whole(trace: Trace) -> ParsedTrace:
-    evaluation = trace.evaluation
-    environment = evaluation.environment if isinstance(evaluation, Evaluation) else None
-    return ParsedTrace(trace, trace.workload, environment, b"", b"")
+    workload = trace.workload
+    if not isinstance(trace.evaluation, Evaluation):
+        return ParsedTrace(trace, None, workload, None, workload.parts(), None)
+    environment = trace.evaluation.environment
+    return ParsedTrace(
+        trace, trace.evaluation, workload, environment, workload.parts(), environment.parts()
+    )

@@ -6,21 +6,25 @@ reading the traces. What the columns mean is said in `records` and `sql/tables/`
 
 import json
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
-from assets.manifests.runs import SOURCE, Environment, Run
+from assets.manifests.runs import SOURCE, Environment, Run, trace_protocol
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
-from assets.traces.documents import Correctness
+from assets.traces.documents import Correctness, Evaluation, TraceEnvironment
+from assets.traces.outlines import CorrectnessOutline, EvaluationOutline
 
-# Runs that are kept as objects before they become columns: few, so that their memory is used again.
+# Runs, and bytes of their logs, that are kept as objects before they become columns: few, so that
+# their memory is used again.
 _MOST_OBJECTS = 2000
-_NOT_MEASURED_LOG = "Solution skipped after"
+_MOST_LOG_BYTES = 4 * 1024 * 1024
+_NOT_MEASURED_LOG = b"Solution skipped after"
 
 # By whether the source is available and whether there is a log. What could not be identified is
 # in quarantine.
@@ -33,16 +37,14 @@ _EVIDENCE_LEVELS = {
 }
 
 
-class RunRow(NamedTuple):
+class RunRow(Struct, frozen=True, gc=False):
     """A run with all that its row is made from."""
 
     path: str
     line: int
     run: Run
-    raw_timestamp: str
-    raw_status: str
-    raw_hardware: str
-    correctness_extra_json: str | None
+    evaluation: Evaluation | EvaluationOutline
+    reported: TraceEnvironment
     operation: Operation
     implementation: Implementation
     case: Case
@@ -56,6 +58,7 @@ class TraceRows(RowBatch):
         super().__init__(dataset, revision)
         self._runs: list[RunRow] = []
         self._logs: list[RunRow] = []
+        self._log_bytes = 0
         self._settled: dict[str, list[pa.Table]] = {"runs": [], "measurements": [], "artifacts": []}
         # What several traces share is written once a batch.
         self._cases: set[tuple[str, str, str, str]] = set()
@@ -79,7 +82,8 @@ class TraceRows(RowBatch):
             self._log_digests.add(log_digest)
             self._logs.append(row)
         self._runs.append(row)
-        if len(self._runs) >= _MOST_OBJECTS:
+        self._log_bytes += len(row.run.log)
+        if len(self._runs) >= _MOST_OBJECTS or self._log_bytes >= _MOST_LOG_BYTES:
             self._settle()
 
     def table(self, name: str) -> pa.Table:
@@ -101,10 +105,12 @@ class TraceRows(RowBatch):
             self._settled[name].append(self.arrow_table(name, len(rows), columns))
         runs.clear()
         logs.clear()
+        self._log_bytes = 0
 
 
 def _run_columns(rows: list[RunRow]) -> Columns:
     runs = [row.run for row in rows]
+    evaluations = [row.evaluation for row in rows]
     operations = [row.operation for row in rows]
     implementations = [row.implementation for row in rows]
     cases = [row.case for row in rows]
@@ -117,7 +123,7 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "operation_digest": [operation.digest for operation in operations],
         "workload_digest": [case.digest for case in cases],
         "implementation_digest": [implementation.digest for implementation in implementations],
-        "protocol_digest": [run.protocol_digest for run in runs],
+        "protocol_digest": trace_protocol().digest,
         "environment_digest": [row.environment.digest for row in rows],
         "comparison_key": [run.comparison_key for run in runs],
         "correctness_key": [case.correctness_key for case in cases],
@@ -142,17 +148,19 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "workload_uuid": [case.uuid for case in cases],
         "input_fingerprint": [case.input_fingerprint for case in cases],
         "reference_digest": [operation.reference_digest for operation in operations],
-        "latency_ms": [run.latency_ms for run in runs],
-        "reference_latency_ms": [run.reference_latency_ms for run in runs],
-        "speedup_factor": [run.speedup_factor for run in runs],
-        "max_absolute_error": [run.max_absolute_error for run in runs],
-        "max_relative_error": [run.max_relative_error for run in runs],
-        "correctness_extra_json": [row.correctness_extra_json for row in rows],
-        "raw_timestamp": [row.raw_timestamp for row in rows],
-        "raw_status": [row.raw_status for row in rows],
-        "raw_hardware": [row.raw_hardware for row in rows],
+        "latency_ms": [run.times.latency_ms for run in runs],
+        "reference_latency_ms": [run.times.reference_latency_ms for run in runs],
+        "speedup_factor": [run.times.speedup_factor for run in runs],
+        "max_absolute_error": [run.errors.absolute for run in runs],
+        "max_relative_error": [run.errors.relative for run in runs],
+        "correctness_extra_json": [
+            correctness_extra_json(evaluation.correctness) for evaluation in evaluations
+        ],
+        "raw_timestamp": [evaluation.timestamp for evaluation in evaluations],
+        "raw_status": [evaluation.status for evaluation in evaluations],
+        "raw_hardware": [row.reported.hardware for row in rows],
         "log_digest": [run.log_digest for run in runs],
-        "log_size_bytes": [run.log_size_bytes for run in runs],
+        "log_size_bytes": [len(run.log) or None for run in runs],
         "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
         "canonical_json": [run.identity_json for run in runs],
         "metadata_json": [run.metadata_json for run in runs],
@@ -178,16 +186,16 @@ def _log_columns(rows: list[RunRow]) -> Columns:
         "artifact_digest": [row.run.log_digest for row in rows],
         "kind": "log",
         "media_type": "text/plain",
-        "size_bytes": [row.run.log_size_bytes for row in rows],
+        "size_bytes": [len(row.run.log) for row in rows],
         "content": [row.run.log for row in rows],
     }
 
 
-def correctness_extra_json(correctness: Correctness | None) -> str | None:
+def correctness_extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | None:
     """JSON of free upstream fields; numbers that JSON has no form for become strings."""
     if correctness is None:
         return None
-    extra = correctness.extra or {}
+    extra: dict[str, Any] = correctness.extra or {}
     if correctness.matched_ratio is not None:
         extra = {**extra, "matched_ratio": correctness.matched_ratio}
     if not extra:

@@ -6,6 +6,7 @@ one file a table, part by part, so that memory does not grow with the size of an
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import resources
 from itertools import count
@@ -28,6 +29,7 @@ from assets.tables.warehouse import (
 )
 
 _BATCH_ROWS = 50_000
+_MEMORY_LIMIT = "128MB"
 
 
 class PublicationRequest(BaseModel):
@@ -79,15 +81,21 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     Raises:
         WarehouseError: files of another version.
     """
+    staged = {
+        table: parts
+        for table in STAGED
+        if (parts := sorted(str(path) for path in (staging / table).glob("*.parquet")))
+    }
     written: dict[str, PublishedTable] = {}
-    with warehouse.connect() as connection:
-        for table in STAGED:
-            parts = sorted(str(path) for path in (staging / table).glob("*.parquet"))
-            if parts:
-                new_rows = _new_rows(connection, warehouse, table, parts)
-                files = tuple(_write_files(table, new_rows, building))
-                if files:
-                    written[table] = PublishedTable(files=files)
+    with warehouse.connect(_MEMORY_LIMIT) as connection, ThreadPoolExecutor(1) as ahead:
+        # Files are written while the next table is looked through.
+        found = ahead.map(
+            lambda item: _new_rows(connection.cursor(), warehouse, *item), staged.items()
+        )
+        for table, new_rows in zip(staged, found, strict=True):
+            files = tuple(_write_files(table, new_rows, building))
+            if files:
+                written[table] = PublishedTable(files=files)
     return written
 
 
@@ -107,12 +115,14 @@ def _new_rows(
         found = connection.sql(
             query, params={"staged": parts, "published": warehouse.files(table)}
         ).to_arrow_reader(_BATCH_ROWS)
-        # By batches, because every row comes with the long name of its file.
+        # By batches, because every row comes with the long name of its file; in the order of files.
         for batch in found:
             files = batch["filename"].dictionary_encode()
-            for code, name in enumerate(files.dictionary.to_pylist()):
-                rows = batch["file_row_number"].filter(pc.equal(files.indices, code))
-                new_rows.setdefault(name, []).append(rows)
+            runs = pc.run_end_encode(files.indices)
+            ends = runs.run_ends.to_pylist()
+            for code, start, end in zip(runs.values.to_pylist(), [0, *ends], ends, strict=False):
+                rows = batch["file_row_number"].slice(start, end - start)
+                new_rows.setdefault(files.dictionary[code].as_py(), []).append(rows)
     except duckdb.Error as error:
         raise WarehouseError(
             f"{warehouse.root}: table {table} could not be published ({error}); run "
@@ -138,7 +148,7 @@ def _write_files(
         path = building / f"{table}-{next(numbers):05d}.parquet"
         with pq.ParquetWriter(path, STAGED[table], compression="zstd") as writer:
             for part, indices in partly_new.items():
-                writer.write_table(pq.read_table(part).take(indices))
+                writer.write_table(pq.ParquetFile(part).read().take(indices))
         yield published_file(path)
 
 

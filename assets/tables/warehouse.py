@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
@@ -145,7 +146,7 @@ class Warehouse:
         tables = dict(record.tables)
         for name in STAGED.keys() - tables.keys():
             path = folder / f"{name}-00000.parquet"
-            pq.write_table(STAGED[name].empty_table(), path)
+            pq.write_table(pa.Table.from_batches([], STAGED[name]), path)
             flush_to_disk(path)
             tables[name] = PublishedTable(files=(published_file(path),))
         completed = record.model_copy(update={"tables": tables})
@@ -166,7 +167,7 @@ class Warehouse:
         tables = {}
         for name, schema in STAGED.items():
             path = building / f"{name}-00000.parquet"
-            pq.write_table(schema.empty_table(), path)
+            pq.write_table(pa.Table.from_batches([], schema), path)
             tables[name] = PublishedTable(files=(published_file(path),))
         record = Publication(
             publication_id=GENESIS,

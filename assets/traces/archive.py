@@ -256,13 +256,13 @@ def _wanted(
 
 def _take(stream: IO[bytes], member: _Member, path: str, intake: Intake, store: RawStore) -> None:
     if not path.endswith(TENSOR_SUFFIX):
-        intake.take(path, stream.read(member.size_bytes))
+        intake.add(intake.stored(path, stream.read(member.size_bytes)))
         return
     with tempfile.NamedTemporaryFile(dir=store.root / "tmp") as copy:
         while chunk := stream.read(_COPY_CHUNK_BYTES):
             copy.write(chunk)
         copy.flush()
-        intake.take_tensor(path, Path(copy.name))
+        intake.add(intake.stored_tensor(path, Path(copy.name)))
 
 
 def _identity(stream: IO[bytes], file: Path) -> DatasetIdentity:

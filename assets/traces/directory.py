@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +22,22 @@ from assets.traces.identity import (
     identity_of_remote,
     parse_identity,
 )
-from assets.traces.intake import Intake, check_revision, size_limit_of
-from assets.traces.layout import IDENTITY_FILE, is_wanted_locally, path_fault, printable
+from assets.traces.intake import Intake, StoredFile, check_revision, size_limit_of
+from assets.traces.layout import (
+    IDENTITY_FILE,
+    TENSOR_SUFFIX,
+    is_wanted_locally,
+    path_fault,
+    printable,
+)
 from assets.traces.progress import PullProgress
 from assets.traces.raw_store import RawStore
 from assets.traces.seen_files import SeenFiles
-from assets.traces.snapshot import DatasetFile, DatasetSnapshot, FileProblem, ProblemReason
+from assets.traces.snapshot import DatasetSnapshot, FileProblem, ProblemReason
 
 _HUB_CACHE_FOLDER = re.compile(r"datasets--(?P<owner>[\w.-]+?)--(?P<name>[\w.-]+)")
+_LARGE_BYTES = 1024 * 1024
+"""From this size on, a document is read in pieces, so that memory is bounded."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -57,9 +66,13 @@ def pull_directory(
     paths = sorted(_walk(root, links_into, problems, with_tensors=with_tensors))
     intake = Intake(location, paths, authors, store, problems, progress)
     seen = SeenFiles(store)
-    with store.batch():
-        for path in intake.paths:
-            _take(root / path, path, intake, seen)
+    # Hashing and compressing are most of the work, and let other threads run meanwhile.
+    resolved = root.resolve()
+    with store.batch(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        for stored in pool.map(
+            lambda path: _stored(resolved / path, path, intake, seen), intake.paths
+        ):
+            intake.add(stored)
     seen.save()
     head = read_head(root)
     at_head = head is not None and _is_clean(root, head, intake, authors)
@@ -78,19 +91,22 @@ def pull_directory(
     )
 
 
-def _take(file: Path, path: str, intake: Intake, seen: SeenFiles) -> None:
+def _stored(file: Path, path: str, intake: Intake, seen: SeenFiles) -> StoredFile:
     try:
-        if known := seen.get(file):
-            intake.take_known(path, known.digest, known.blob_id, known.size_bytes)
-            return
-        before = file.stat()
-        taken: DatasetFile | None
-        if path.endswith(".safetensors"):
-            taken = intake.take_tensor(path, file)
+        # The root is resolved, and no links are followed but those of the hub client's cache.
+        resolved = file.resolve() if file.is_symlink() else file
+        if known := seen.get(resolved):
+            return StoredFile(path, known.blob_id, known.size_bytes, known.digest, was_known=True)
+        before = resolved.stat()
+        if path.endswith(TENSOR_SUFFIX):
+            stored = intake.stored_tensor(path, file)
+        elif before.st_size > _LARGE_BYTES:
+            stored = intake.stored_large(path, file)
         else:
-            taken = intake.take(path, file.read_bytes())
-        if taken is not None:
-            seen.note(file, before, taken.digest, taken.blob_id)
+            stored = intake.stored(path, file.read_bytes())
+        if stored.digest is not None:
+            seen.note(resolved, before, stored.digest, stored.blob_id)
+        return stored
     except OSError as error:
         raise DatasetError(f"{file}: cannot be read ({error.strerror})") from error
 

@@ -172,6 +172,10 @@ class TraceEnvironment(Document):
     libs: dict[str, str] = Field(default_factory=dict)
     hardware_id: str | None = None
 
+    def parts(self) -> tuple[object, ...]:
+        """All that tells one environment from another, as something that can be a key."""
+        return self.hardware, self.hardware_id, *self.libs.items()
+
 
 class Evaluation(Document):
     """The outcome of one measurement."""
@@ -197,22 +201,3 @@ class Trace(Document):
     workload: Workload
     solution: str | None = None
     evaluation: Evaluation | NotEvaluated | None = Field(default=None, union_mode="left_to_right")
-
-
-class EvaluationOutline(Evaluation):
-    """An evaluation whose environment is left as it came."""
-
-    environment: dict[str, Any]  # type: ignore[assignment]
-
-
-class TraceOutline(Trace):
-    """A trace whose workload and environment are left as they came.
-
-    Many traces share them, and to look at them anew takes longer than all the rest. An outline
-    says nothing about whether they are good: only `Trace` does.
-    """
-
-    workload: dict[str, Any]  # type: ignore[assignment]
-    evaluation: EvaluationOutline | NotEvaluated | None = Field(
-        default=None, union_mode="left_to_right"
-    )

@@ -14,6 +14,11 @@ def blob_id(data: bytes) -> str:
     return _object_id(blob_header(len(data)), data)
 
 
+def blob_hash(size_bytes: int) -> "hashlib._Hash":
+    """The hash whose digest is the blob id once a file of that size was fed to it."""
+    return hashlib.sha1(blob_header(size_bytes), usedforsecurity=False)
+
+
 def tree_id(blob_ids: Mapping[str, str]) -> str:
     """The git tree sha1 of a set of regular files, given as path -> blob sha1 hex.
 

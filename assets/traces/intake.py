@@ -6,6 +6,7 @@ Shared by directories and archives, which differ only in how they list and read.
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from assets.traces import git_objects
 from assets.traces.errors import DatasetError
 from assets.traces.identity import DatasetIdentity
 from assets.traces.layout import TENSOR_SUFFIX, of_authors, printable
-from assets.traces.lfs import parse_pointer
+from assets.traces.lfs import LfsPointer, parse_pointer
 from assets.traces.progress import PullProgress
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile, DatasetSnapshot, FileProblem, ProblemReason
@@ -34,6 +35,18 @@ def check_revision(revision: str | None) -> None:
         raise DatasetError(
             f"revision {revision!r} of a local copy must be a commit id, 40 lower-case hex digits"
         )
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file whose bytes are in the store, or an LFS pointer, whose bytes are not."""
+
+    path: str
+    blob_id: str
+    size_bytes: int
+    digest: str | None
+    pointer: LfsPointer | None = None
+    was_known: bool = False
 
 
 class Intake:
@@ -74,13 +87,6 @@ class Intake:
         """The sha256 (hex) of every file taken."""
         return {file.path: file.digest.removeprefix("sha256:") for file in self._files}
 
-    def take_known(self, path: str, digest: str, blob_id: str, size_bytes: int) -> None:
-        """List one file whose bytes the store has from an earlier pull."""
-        if not path.endswith(TENSOR_SUFFIX):
-            self._blob_ids[path] = blob_id
-        self._files_known += 1
-        self._add(DatasetFile(path=path, digest=digest, blob_id=blob_id, size_bytes=size_bytes))
-
     def count_in(self, path: str, data: bytes) -> None:
         """Let one document that was not asked for count in the tree hash.
 
@@ -89,33 +95,58 @@ class Intake:
         if not path.endswith(TENSOR_SUFFIX):
             self._blob_ids[path] = git_objects.blob_id(data)
 
-    def take(self, path: str, data: bytes) -> DatasetFile | None:
-        """Store one document; an LFS pointer becomes a problem instead, and None comes back."""
-        blob = git_objects.blob_id(data)
-        self._blob_ids[path] = blob
-        if pointer := parse_pointer(data):
-            shown = printable(path)
-            self._problems.append(
-                FileProblem(
-                    path=shown,
-                    reason=ProblemReason.LFS_POINTER,
-                    message=f"{shown}: is a Git LFS pointer to {pointer.size_bytes} bytes that "
-                    "are not here; run `git lfs pull` and pull again",
-                )
-            )
-            return None
-        digest = self._store.put(data, blob)
-        return self._add(DatasetFile(path=path, digest=digest, blob_id=blob, size_bytes=len(data)))
+    def stored(self, path: str, data: bytes) -> StoredFile:
+        """Store one document, unless it is an LFS pointer; safe for threads."""
+        blob_id = git_objects.blob_id(data)
+        pointer = parse_pointer(data)
+        digest = self._store.put(data, blob_id) if pointer is None else None
+        return StoredFile(path, blob_id, len(data), digest, pointer)
 
-    def take_tensor(self, path: str, file: Path) -> DatasetFile:
+    def stored_large(self, path: str, file: Path) -> StoredFile:
+        """Store one document that is too large for a pointer without holding it in memory."""
+        size_bytes = file.stat().st_size
+        blob_hash = git_objects.blob_hash(size_bytes)
+        digest = self._store.put_file(file, blob_hash)
+        if file.stat().st_size != size_bytes:
+            raise DatasetError(f"{file}: changed while it was read; pull again")
+        return StoredFile(path, blob_hash.hexdigest(), size_bytes, digest)
+
+    def stored_tensor(self, path: str, file: Path) -> StoredFile:
         """Store one tensor file; its blob id is the sha256 that large file storage would use."""
         with file.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         digest = self._store.put_file(file, sha256)
-        size_bytes = file.stat().st_size
-        return self._add(
-            DatasetFile(path=path, digest=digest, blob_id=sha256, size_bytes=size_bytes)
+        return StoredFile(path, sha256, file.stat().st_size, digest)
+
+    def add(self, stored: StoredFile) -> None:
+        """List one file that was stored; an LFS pointer becomes a problem instead."""
+        if not stored.path.endswith(TENSOR_SUFFIX):
+            self._blob_ids[stored.path] = stored.blob_id
+        if stored.digest is None:
+            self._problems.append(_pointer_problem(stored))
+            return
+        self._files.append(
+            DatasetFile(
+                path=stored.path,
+                digest=stored.digest,
+                blob_id=stored.blob_id,
+                size_bytes=stored.size_bytes,
+            )
         )
+        self._files_known += stored.was_known
+        self._size_bytes += stored.size_bytes
+        if self._progress is not None:
+            self._progress(
+                PullProgress(
+                    phase="fetch",
+                    files_done=len(self._files),
+                    files_known=self._files_known,
+                    files_total=len(self.paths),
+                    size_bytes_done=self._size_bytes,
+                    size_bytes_total=0,
+                    path=stored.path,
+                )
+            )
 
     def snapshot(
         self, identity: DatasetIdentity, revision: str | None, revision_at: datetime | None
@@ -132,19 +163,13 @@ class Intake:
             problems=tuple(sorted(self._problems, key=lambda problem: problem.path)),
         )
 
-    def _add(self, file: DatasetFile) -> DatasetFile:
-        self._files.append(file)
-        self._size_bytes += file.size_bytes
-        if self._progress is not None:
-            self._progress(
-                PullProgress(
-                    phase="fetch",
-                    files_done=len(self._files),
-                    files_known=self._files_known,
-                    files_total=len(self.paths),
-                    size_bytes_done=self._size_bytes,
-                    size_bytes_total=0,
-                    path=file.path,
-                )
-            )
-        return file
+
+def _pointer_problem(stored: StoredFile) -> FileProblem:
+    shown = printable(stored.path)
+    size_bytes = stored.pointer.size_bytes if stored.pointer else 0
+    return FileProblem(
+        path=shown,
+        reason=ProblemReason.LFS_POINTER,
+        message=f"{shown}: is a Git LFS pointer to {size_bytes} bytes that are not here; run "
+        "`git lfs pull` and pull again",
+    )

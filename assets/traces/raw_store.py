@@ -32,7 +32,7 @@ _COMMIT_EVERY_FILES = 1024
 _COMMIT_EVERY_BYTES = 64 * 1024 * 1024
 _FLUSH_ONE_BY_ONE = 32
 """From so many files on, one flush of their file system costs less than theirs."""
-_COPY_CHUNK_BYTES = 1024 * 1024
+_COPY_CHUNK_BYTES = 256 * 1024
 
 
 def digest_of(data: bytes) -> str:
@@ -75,30 +75,40 @@ class RawStore:
             self._remember(digest, blob_id, len(data))
         return digest
 
-    def put_file(self, path: Path, blob_id: str | None = None) -> str:
-        """Store a file's bytes without holding them in memory; otherwise as `put`."""
-        with path.open("rb") as stream:
-            digest = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
-        size_bytes = path.stat().st_size
-        with self._writing():
-            if not self.has(digest):
-                temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
-                with (
-                    path.open("rb") as source,
-                    pa.output_stream(temporary, compression="zstd") as sink,
-                ):
-                    while chunk := source.read(_COPY_CHUNK_BYTES):
-                        sink.write(chunk)
+    def put_file(self, path: Path, blob_id: "str | hashlib._Hash | None" = None) -> str:
+        """Store a file's bytes, read once and never held in memory; otherwise as `put`.
+
+        A hash as the blob id is updated with the bytes, and its digest is the blob id.
+        """
+        sha256, size_bytes = hashlib.sha256(), 0
+        temporary = self._temporary / f"{os.getpid()}-{next(self._counter)}"
+        with path.open("rb") as source, self._writing():
+            with pa.output_stream(temporary, compression="zstd") as sink:
+                while chunk := source.read(_COPY_CHUNK_BYTES):
+                    sha256.update(chunk)
+                    if blob_id is not None and not isinstance(blob_id, str):
+                        blob_id.update(chunk)
+                    sink.write(chunk)
+                    size_bytes += len(chunk)
+            digest = "sha256:" + sha256.hexdigest()
+            if self.has(digest):
+                temporary.unlink()
+            else:
                 self._publish(temporary, digest)
+            if blob_id is not None and not isinstance(blob_id, str):
+                blob_id = blob_id.hexdigest()
             self._remember(digest, blob_id, size_bytes)
         return digest
 
-    def get(self, digest: str) -> bytes:
-        """The bytes of a digest, verified; `RawStoreError` names the file if they are not there."""
+    def get(self, digest: str, size_bytes: int | None = None) -> bytes:
+        """The bytes of a digest, verified; `RawStoreError` names the file if they are not there.
+
+        Where their size is given, they are read in one go and not copied while they grow.
+        """
         path = self._path(digest)
         try:
             with pa.input_stream(path, compression="zstd") as stream:
-                data: bytes = stream.read()
+                data: bytes = stream.read(size_bytes)
         except FileNotFoundError as error:
             raise RawStoreError(f"{path}: not in the raw store; pull the dataset again") from error
         except OSError as error:

@@ -28,7 +28,7 @@ class SeenFile:
 
 
 class SeenFiles:
-    """The note of one raw store."""
+    """The note of one raw store; safe for threads until it is saved."""
 
     def __init__(self, store: RawStore) -> None:
         self._store = store
@@ -44,14 +44,15 @@ class SeenFiles:
         return entries if isinstance(entries, dict) else {}
 
     def get(self, file: Path) -> SeenFile | None:
-        """The content of a file, if it is the one of last time and the store still has it."""
-        entry = self._entries.get(str(file.resolve()))
-        if entry is None or entry[:-2] != _state(file.stat()):
+        """The content of a resolved path, if it is that of last time and the store still has it."""
+        entry = self._entries.get(str(file))
+        state = file.stat()
+        if entry is None or entry[:-2] != _state(state):
             return None
         digest, blob_id = str(entry[-2]), str(entry[-1])
         if not self._store.has(digest):
             return None
-        return SeenFile(digest, blob_id, file.stat().st_size)
+        return SeenFile(digest, blob_id, state.st_size)
 
     def note(
         self,
@@ -61,11 +62,11 @@ class SeenFiles:
         blob_id: str,
         now_ns: int | None = None,
     ) -> None:
-        """Remember the content that was read from a file; `before` is its state before that."""
+        """Remember what was read from a resolved path; `before` is its state before that."""
         now_ns = time.time_ns() if now_ns is None else now_ns
         settled = now_ns - max(before.st_mtime_ns, before.st_ctime_ns) > _RACY_NS
         if settled and _state(file.stat()) == _state(before):
-            self._entries[str(file.resolve())] = [*_state(before), digest, blob_id]
+            self._entries[str(file)] = [*_state(before), digest, blob_id]
             self._changed = True
 
     def save(self) -> None:

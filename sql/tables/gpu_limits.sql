@@ -3,8 +3,8 @@
 -- column gpu_product: device, as environments name it
 -- column memory_bandwidth_gb_s: peak bandwidth of its memory, in 10^9 bytes a second
 -- column cache_bytes: size of its last-level cache, in bytes
--- note: Vendors' data sheets. A device that is not here has no floor, and no run on it is called
---     impossible.
+-- note: Vendors' data sheets; the cache of the H200 as its driver reports it. A device that is not
+--     here has no floor, and no run on it is called impossible.
 -- assert positive: memory_bandwidth_gb_s > 0 and cache_bytes > 0
 select
     gpu_product,
@@ -14,7 +14,7 @@ from (
     values
     ('NVIDIA B200', 8000, 126),
     ('NVIDIA GB200', 8000, 126),
-    ('NVIDIA H200', 4800, 50),
+    ('NVIDIA H200', 4800, 60),
     ('NVIDIA H100 80GB HBM3', 3350, 50),
     ('NVIDIA H100 PCIe', 2000, 50),
     ('NVIDIA A100-SXM4-80GB', 2039, 40),

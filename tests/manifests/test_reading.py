@@ -1,6 +1,7 @@
 """Reading with several processes comes to the same as reading with one."""
 
 from pathlib import Path
+from threading import Lock
 
 import pyarrow.dataset as ds
 import pytest
@@ -94,3 +95,24 @@ def test_raw_bytes_that_are_gone_are_named(tmp_path: Path) -> None:
     reading = Reading(catalog, store.root, tmp_path, "sha256:" + "0" * 64)
     with reading_processes(1) as readers, pytest.raises(DatasetError, match="raw store"):
         readers.read(reading, chunks_of([file(1, 10)], 1), lambda outcomes: None)
+
+
+def test_a_place_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.manifests.normalize._IN_PROCESS_BYTES", 0)
+    store = RawStore(tmp_path / "raw")
+    snapshot = pull(SAMPLE, revision=None, authors=None, store=store)
+    in_the_way = tmp_path / "file"
+    in_the_way.touch()
+    with pytest.raises(DatasetError, match=str(in_the_way)):
+        normalize(snapshot, store, in_the_way, Known(), processes=2)
+
+
+def test_an_unforeseen_fault_is_raised_and_not_a_hang(tmp_path: Path) -> None:
+    store = RawStore(tmp_path / "raw")
+    catalog = Catalog(DatasetOrigin("a/b", None, "0" * 40))
+    reading = Reading(catalog, store.root, tmp_path, "sha256:" + "0" * 64)
+    with reading_processes(1) as readers, pytest.raises((TypeError, AttributeError)):
+        # Not a chunk: a lock cannot be sent to another process.
+        readers.read(reading, [(0, [Lock()])], lambda outcomes: None)  # type: ignore[list-item]

@@ -197,7 +197,7 @@ def test_what_cannot_be_measured_is_refused_and_the_field_named(
 @pytest.mark.parametrize("value", ["NaN", "Infinity", float("inf"), float("nan"), None, 1e400])
 def test_an_error_that_is_not_finite_is_no_bound(value: object) -> None:
     made = run(trace(evaluation__correctness__max_absolute_error=value))
-    assert made.max_absolute_error is None
+    assert made.errors.absolute is None
     assert "maximumAbsoluteError" not in made.identity_json
 
 

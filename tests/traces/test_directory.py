@@ -7,7 +7,7 @@ import pytest
 from assets.traces.errors import DatasetError
 from assets.traces.git_objects import blob_id
 from assets.traces.pull import pull
-from assets.traces.raw_store import digest_of
+from assets.traces.raw_store import RawStore, digest_of
 from assets.traces.snapshot import ProblemReason
 
 FILES = {
@@ -73,6 +73,31 @@ def test_every_document_is_listed_by_digest_and_its_bytes_are_stored(root, read,
 
 def test_the_same_files_make_the_same_snapshot_anywhere(root, read, tmp_path):
     assert read(root).snapshot_id == read(write(tmp_path / "copy")).snapshot_id
+
+
+def test_large_files_read_in_pieces_are_the_same_files(root, read, store, monkeypatch):
+    (root / "traces/ann/gemm/large.jsonl").write_bytes(b'{"a": "' + os.urandom(300_000) + b'"}\n')
+    whole = read(root)
+    for kept in store.root.glob("[0-9a-f][0-9a-f]/*.zst"):
+        kept.unlink()
+    monkeypatch.setattr("assets.traces.directory._LARGE_BYTES", 1)
+    monkeypatch.setattr("assets.traces.raw_store._COPY_CHUNK_BYTES", 1000)
+    assert read(root) == whole
+    for file in whole.files:
+        assert store.get(file.digest) == (root / file.path).read_bytes()
+
+
+def test_a_large_file_that_grows_while_it_is_read_is_an_error(root, read, monkeypatch):
+    class Growing(RawStore):
+        def put_file(self, path, blob_id=None):
+            with path.open("ab") as stream:
+                stream.write(b"{}\n")
+            return super().put_file(path, blob_id)
+
+    monkeypatch.setattr("assets.traces.directory._LARGE_BYTES", 1)
+    store = Growing(root.parent / "growing")
+    with pytest.raises(DatasetError, match="changed while it was read"):
+        pull(str(root), revision=None, authors=None, store=store)
 
 
 def test_a_plain_directory_has_the_git_tree_hash_as_revision(root, read):

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import torch
 
+from .crowd import Crowd
+
 _CPU_FLUSH_BYTES = 1 << 20
 
 
@@ -41,6 +43,9 @@ class Device(Protocol):
 
         The moment is the protocol's, or `longer_us` where that is longer.
         """
+
+    def crowd(self, least_us: int) -> None:
+        """Keep everything but the caller's stream busy for a time, ahead of all other work."""
 
     def begin(self) -> None:
         """Start the clock."""
@@ -75,6 +80,9 @@ class CpuDevice:
         self._zero(self._buffer)
 
     def runway(self, longer_us: int = 0) -> None:
+        return None
+
+    def crowd(self, least_us: int) -> None:
         return None
 
     def begin(self) -> None:
@@ -121,6 +129,7 @@ class CudaDevice:
         kilohertz = int(getattr(properties, "clock_rate", 0) or 1_700_000)
         self._cycles_per_us = kilohertz / 1000
         self._runway_us = runway_us
+        self._crowd = Crowd(self.device)
         self._start, self._stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         functions = _event_functions()
         self._record, self._elapsed, self._wait_event = functions
@@ -140,6 +149,9 @@ class CudaDevice:
         cycles = int(max(self._runway_us, longer_us) * self._cycles_per_us)
         if self._sleep is not None and cycles:
             self._sleep(cycles)
+
+    def crowd(self, least_us: int) -> None:
+        self._crowd.start(least_us, back_to=self._stream)
 
     def begin(self) -> None:
         self._began = self._clock()

@@ -23,6 +23,7 @@ _detach = torch.Tensor.detach
 _empty = torch.empty
 _cpu = torch.Tensor.cpu
 _to = torch.Tensor.to
+_copy = torch.Tensor.copy_
 _isnan = torch.isnan
 _any = torch.any
 _data_ptr = torch.Tensor.data_ptr
@@ -133,6 +134,33 @@ def aliased(tensors: Sequence[torch.Tensor], inputs: Mapping[str, Any]) -> list[
 def snapshot(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Copies made in stream order, without waiting for anything else on the device."""
     return [_clone(tensor) for tensor in tensors]
+
+
+def reserve_host_memory(outputs: Sequence[OutputSpec], device: torch.device) -> None:
+    """Have torch allocate what `snapshot_to_host` will need, which can take long.
+
+    Nothing is held meanwhile: a tensor of the harness's can be found by a solution.
+    """
+    for spec in outputs:
+        _host_memory(spec.shape, torch_dtype(spec.dtype), device)
+
+
+def snapshot_to_host(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies made in stream order, for which no multiprocessor of the device is needed."""
+    return [
+        _copy(_host_memory(tensor.shape, tensor.dtype, tensor.device), tensor, non_blocking=True)
+        for tensor in tensors
+    ]
+
+
+def _host_memory(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    # The device's copy engine writes to pinned memory by itself.
+    return _empty(shape, dtype=dtype, pin_memory=device.type == "cuda")
+
+
+def on_device(tensors: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    """The tensors on a device."""
+    return [_to(tensor, device) for tensor in tensors]
 
 
 def same(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:

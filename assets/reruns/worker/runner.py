@@ -22,10 +22,10 @@ from .loading import last_lines
 #: second time is for outputs that still hold poison then (a thread's first launch is slow).
 GRACE_S = 0.05
 LONG_GRACE_S = 1.0
-#: A probe's runway: long enough that every launch of the call is queued before the device gets
-#: to it, however slow the host is. Bounds in microseconds, and how many times the last call's.
-PROBE_RUNWAY_US = (10_000, 200_000)
-PROBE_RUNWAY_FACTOR = 3
+#: How long a probe keeps the device busy: long enough that every launch of the call is queued
+#: meanwhile, however slow the host is. Bounds in microseconds, and how many times the last call's.
+PROBE_US = (10_000, 200_000)
+PROBE_FACTOR = 3
 
 _sleep = time.sleep
 _perf_counter = time.perf_counter
@@ -83,20 +83,15 @@ class Runner:
         """One call on this seed's contents.
 
         `mode` is device (launches hidden behind a runway), wall (idle device before the call) or
-        probe: as device, but with a runway that outlasts the launching, so that only what waits
-        in stream order is ready in time. Without `late` the contents are those of before the
-        last block was written.
+        one of two probes, whose times mean nothing. They outlast the launching, however slow the
+        host is: probe_start has a long runway, so that only work that waits for its turn in the
+        stream finds the last block; in probe_end all multiprocessors are busy and the outputs
+        are copied without them, so that only what the stream waits for is in the copy.
+        Without `late` the contents are those of before the last block was written.
         Returns times in ns; raises `CallFailed`.
         """
         self._prepare(seed, poisoned)
-        if mode == "wall":
-            self.device.synchronize()
-        else:
-            self.device.runway(self._probe_runway_us() if mode == "probe" else 0)
-        if late:
-            self.buffers.fill_late(seed)
-        if mode == "wall":
-            self.device.synchronize()
+        self._lead_in(seed, mode, late)
         positional, named = self._arguments()
         began = _perf_counter()
         self.device.begin()
@@ -105,8 +100,12 @@ class Runner:
         self._host_us = int((_perf_counter() - began) * 1e6)
         stream_left = self.device.restore_stream()
         self._take(returned)
-        self._snapshot = outputs.snapshot(self._held)
+        copied_out = mode == "probe_end"
+        copy = outputs.snapshot_to_host if copied_out else outputs.snapshot
+        self._snapshot = copy(self._held)
         timing = self.device.finish()
+        if copied_out:
+            self._snapshot = outputs.on_device(self._snapshot, self.device.device)
         return {
             "device_ns": timing.device_ns,
             "wall_ns": timing.wall_ns,
@@ -167,9 +166,24 @@ class Runner:
             outputs.poison_free_memory(self.problem.outputs, self.device.device)
         self.device.flush()
 
-    def _probe_runway_us(self) -> int:
-        shortest, longest = PROBE_RUNWAY_US
-        return min(longest, max(shortest, PROBE_RUNWAY_FACTOR * self._host_us))
+    def _lead_in(self, seed: int, mode: str, late: bool) -> None:
+        """Write the last block, and have the device idle or busy as the mode asks for."""
+        idle = mode in ("wall", "probe_end")
+        if idle:
+            self.device.synchronize()
+        else:
+            self.device.runway(self._probe_us() if mode == "probe_start" else 0)
+        if late:
+            self.buffers.fill_late(seed)
+        if idle:
+            self.device.synchronize()
+        if mode == "probe_end":
+            outputs.reserve_host_memory(self.problem.outputs, self.device.device)
+            self.device.crowd(self._probe_us())
+
+    def _probe_us(self) -> int:
+        shortest, longest = PROBE_US
+        return min(longest, max(shortest, PROBE_FACTOR * self._host_us))
 
     def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
         values = [*self.buffers.arguments(), *self._targets]

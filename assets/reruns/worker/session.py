@@ -148,8 +148,11 @@ class Session:
         """Correctness on the bundle's seeds before anything is timed."""
         self._around.emit("item_started", item_id=candidate.item.item_id)
         subject = _subject(candidate)
-        for number, seed in enumerate(self._around.seeds):
-            for mode in ("wall", "probe"):
+        # Work that neither waits for its turn nor is waited for shows as what it is in probe_end
+        # only, so that comes first; and with all seeds, since a first call, which compiles and
+        # loads, may outlast the probe and prove nothing.
+        for mode in ("probe_end", "probe_start"):
+            for number, seed in enumerate(self._around.seeds):
                 subject.call(seed, mode, poisoned=True)
                 self._keep(candidate, seed, f"check-{number}-{mode}", timed=False)
                 if not candidate.alive:
@@ -277,9 +280,12 @@ class Session:
             self._record(subject, "wall", number, index, seed, subject.call(seed, "wall").values)
 
     def _probe(self, candidate: Candidate, number: int) -> None:
-        """An untimed call between timed ones, judged by what was ready in stream order."""
+        """An untimed call between timed ones, judged by what was ready in stream order.
+
+        Behind the long runway of this probe shows both what starts early and what ends late.
+        """
         seed = _fresh_seed()
-        _subject(candidate).call(seed, "probe", poisoned=True)
+        _subject(candidate).call(seed, "probe_start", poisoned=True)
         self._keep(candidate, seed, f"probe-{number}", timed=True)
 
     def _record(

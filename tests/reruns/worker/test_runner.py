@@ -1,4 +1,4 @@
-"""A probe queues the whole call behind a busy device, and poison is waited for."""
+"""Probes keep the device busy until the whole call is queued, and poison is waited for."""
 
 import json
 import os
@@ -15,9 +15,11 @@ from assets.reruns.worker.documents import problem_of
 class Watched(CpuDevice):
     def __init__(self):
         super().__init__()
-        self.runways = []
+        self.runways, self.crowds = [], []
     def runway(self, longer_us=0):
         self.runways.append(longer_us)
+    def crowd(self, least_us):
+        self.crowds.append(least_us)
 
 definition = {
     "name": "double", "op_type": "other", "axes": {"n": {"type": "var"}},
@@ -33,14 +35,38 @@ def slow(x):
     return x * 2
 
 subject.set_entry_point(slow)
-for mode in ("wall", "device", "probe"):
+for mode in ("wall", "device", "probe_start", "probe_end"):
     subject.call(1, mode, poisoned=False)
 subject.set_entry_point(lambda x: x * 2)
 subject.call(1, "wall", poisoned=False)
-subject.call(1, "probe", poisoned=False)
+subject.call(1, "probe_start", poisoned=False)
+subject.call(1, "probe_end", poisoned=False)
+
+given = []
+def late(x):
+    y = torch.zeros_like(x)
+    given.append((x, y))
+    return y
+
+def finish_late():
+    x, y = given[-1]
+    y.copy_(x * 2)
+
+class Late(CpuDevice):
+    # Stands for work that goes on after the stream's turn is over.
+    def finish(self):
+        finish_late()
+        return super().finish()
+
+subject = runner.Runner(problem_of(definition, workload, {}), Late())
+subject.set_entry_point(late)
+subject.call(1, "probe_end", poisoned=False)
+expected = given[-1][0] * 2
+copies = {"snapshot": bool(torch.equal(subject._snapshot[0], expected)),
+          "final": bool(torch.equal(subject._held[0], expected))}
 nan = float("nan")
 print(json.dumps({
-    "runways": device.runways,
+    "runways": device.runways, "crowds": device.crowds, "copies": copies,
     "poisoned": [outputs.poisoned(t) for t in (
         torch.tensor([1.0, nan]), torch.tensor([1.0]), torch.tensor([1]), torch.tensor([]),
         torch.tensor([1.0, nan]).to(torch.bfloat16),
@@ -59,4 +85,8 @@ def test_a_probe_hides_launching_however_slow_the_host_is(torch_python: str) -> 
     assert timed == 0, "timed calls keep the protocol's own runway"
     assert 60_000 <= after_slow <= 200_000
     assert after_fast == 10_000
+    crowd_after_slow, crowd_after_fast = answer["crowds"]
+    assert 60_000 <= crowd_after_slow <= 200_000
+    assert crowd_after_fast == 10_000
+    assert answer["copies"] == {"snapshot": False, "final": True}
     assert answer["poisoned"] == [True, False, False, False, True]
