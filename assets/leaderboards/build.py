@@ -138,7 +138,7 @@ def _build_table(build: DatabaseBuild, table: SqlTable) -> TableOutcome:
         if file.is_view:
             build.create_view(table.name, file.text)
         else:
-            rows = build.create(table.name, file.text)
+            rows = build.create(table.name, file.text, file.uncompressed)
     except WarehouseError as error:
         raise WarehouseError(f"{file.path}: {error.message}") from error
     texts = {column.name: column.text for column in file.columns}

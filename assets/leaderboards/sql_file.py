@@ -9,6 +9,7 @@ order) is checked in `catalog.py`. Nothing here runs SQL.
     -- column rank: dense rank inside the comparison group, 1 is the fastest
     -- assert positive_rank: rank >= 1
     -- warn plausible: primary_value > 100
+    -- uncompressed: run_digest
     -- note: why it is as it is
     select ...
 
@@ -73,7 +74,9 @@ class Assertion:
 class SqlFile:
     """A file as it documents itself, and its SELECT.
 
-    `path` is relative to `sql/`'s parent, `folder` the folder under `sql/`.
+    `path` is relative to `sql/`'s parent, `folder` the folder under `sql/`. `uncompressed` are
+    columns of texts in which nothing repeats: to look for a way of compressing many million
+    digests takes longer than to write them.
     """
 
     path: str
@@ -84,6 +87,7 @@ class SqlFile:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     assertions: tuple[Assertion, ...]
+    uncompressed: tuple[str, ...]
     notes: tuple[str, ...]
     text: str
 
@@ -148,7 +152,7 @@ def read_sql_file(path: str, folder: str, text: str) -> SqlFile:
         name=stem,
         description=title.text,
         formula=_only(path, rest, "formula"),
-        key=tuple(part.strip() for part in (_only(path, rest, "key") or "").split(",") if part),
+        key=_names(_only(path, rest, "key")),
         columns=tuple(
             Column(entry.subject or "", entry.text, entry.line)
             for entry in rest
@@ -164,6 +168,7 @@ def read_sql_file(path: str, folder: str, text: str) -> SqlFile:
             for entry in rest
             if entry.label in ("assert", "warn")
         ),
+        uncompressed=_names(_only(path, rest, "uncompressed")),
         notes=tuple(entry.text for entry in rest if entry.label == "note"),
         text=text,
     )
@@ -174,7 +179,7 @@ def read_sql_file(path: str, folder: str, text: str) -> SqlFile:
 
 
 _WITH_SUBJECT = frozenset({"column", "assert", "warn"})
-_WITHOUT_SUBJECT = frozenset({"formula", "key", "note"})
+_WITHOUT_SUBJECT = frozenset({"formula", "key", "note", "uncompressed"})
 
 
 def _entries(path: str, text: str) -> list[_Entry]:
@@ -203,6 +208,10 @@ def _only(path: str, entries: list[_Entry], label: str) -> str | None:
     return found[0].text if found else None
 
 
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part)
+
+
 def _check_header(file: SqlFile, entries: list[_Entry]) -> None:
     for entry in entries:
         if entry.label in _WITH_SUBJECT and entry.subject is None:
@@ -217,9 +226,10 @@ def _check_header(file: SqlFile, entries: list[_Entry]) -> None:
     if not file.key:
         raise SqlContractError(file.path, 1, "the header has no `-- key:`")
     names = [column.name for column in file.columns]
-    for part in file.key:
-        if part not in names:
-            raise SqlContractError(file.path, 1, f"key column {part} is not documented")
+    for what, parts in (("key", file.key), ("uncompressed", file.uncompressed)):
+        for part in parts:
+            if part not in names:
+                raise SqlContractError(file.path, 1, f"{what} column {part} is not documented")
     for documented in (file.columns, file.assertions):
         seen: set[str] = set()
         for item in documented:

@@ -5,7 +5,7 @@ views and into which tables are made from SELECTs. Readers of the old file are n
 a build that fails or dies leaves the old file as it was.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,14 +29,19 @@ class DatabaseBuild:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
 
-    def create(self, table: str, select: str) -> int:
-        """Make a table from a SELECT and return how many rows it has.
+    def create(self, table: str, select: str, uncompressed: Collection[str] = ()) -> int:
+        """Make a table from a SELECT, some columns stored as they are; return how many rows it has.
 
         Raises:
             WarehouseError: a SELECT that does not run.
         """
         try:
-            self._connection.sql(select).create(table)
+            rows = self._connection.sql(select)
+            if uncompressed:
+                self._connection.execute(_table_for(table, rows, uncompressed))
+                rows.insert_into(table)
+            else:
+                rows.create(table)
             return len_of(self._connection.table(table))
         except duckdb.Error as error:
             raise WarehouseError(f"table {table}: {error}") from error
@@ -81,6 +86,21 @@ class DatabaseBuild:
     def _comment(self, kind: str, target: exp.Expression, text: str) -> None:
         statement = exp.Comment(this=target, kind=kind, expression=exp.Literal.string(text))
         self._connection.execute(statement.sql("duckdb"))
+
+
+def _table_for(table: str, rows: duckdb.DuckDBPyRelation, uncompressed: Collection[str]) -> str:
+    """The statement that makes an empty table for these rows."""
+    as_it_is = exp.ColumnConstraint(kind=exp.Var(this="using compression uncompressed"))
+    columns = [
+        exp.ColumnDef(
+            this=exp.to_identifier(name, quoted=True),
+            kind=exp.DataType.build(str(kind), dialect="duckdb"),
+            constraints=[as_it_is.copy()] if name in uncompressed else [],
+        )
+        for name, kind in zip(rows.columns, rows.types, strict=True)
+    ]
+    name = exp.Table(this=exp.to_identifier(table, quoted=True))
+    return exp.Create(kind="TABLE", this=exp.Schema(this=name, expressions=columns)).sql("duckdb")
 
 
 def len_of(relation: duckdb.DuckDBPyRelation) -> int:

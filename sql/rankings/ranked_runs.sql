@@ -10,6 +10,7 @@
 --     comes first, then the newer, then the smaller digest
 -- column tied_with_previous: whether the run shares its rank with the one before it in the list
 -- column policy_version: version of the ranking rules
+-- uncompressed: run_digest
 -- note: Runs are taken by value, then by digest. A run joins the last rank only if it ties with
 --     every run that has it; two runs tie when their values are equal and, outside source-native
 --     groups, also when their uncertainty intervals overlap.

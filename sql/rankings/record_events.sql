@@ -11,6 +11,7 @@
 --     observed later had arrived before; retraction or supersession, where only the withdrawal of
 --     a run that was as fast makes this one a record
 -- column policy_version: version of the ranking rules
+-- uncompressed: run_digest, previous_run_digest
 -- note: Events are worked out anew from all eligible runs, in the order in which they were
 --     observed, so that a late import and a correction leave nothing stale. A run arrives with
 --     its dataset revision; where that has no time, with its publication.

@@ -13,6 +13,7 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+-- uncompressed: run_digest
 with hidden as (
     select published_runs.run_digest
     from published_runs
