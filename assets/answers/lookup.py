@@ -96,7 +96,11 @@ def find_all(
         label, condition = _NAMES[kind]
         column = f"{kind}_digest"
         select = f"select {column}, {label} from {kind}s where"
-        rows = connection.execute(f"{select} {condition}", {"text": text}).fetchall()
+        rows = []
+        # A run's external identifier has its kind before a slash; there are too many to look
+        # through for a text that cannot be one.
+        if kind is not Kind.RUN or "/" in text:
+            rows += connection.execute(f"{select} {condition}", {"text": text}).fetchall()
         if digits:
             # A range, and asked for by itself, so that the statistics of blocks can be used.
             low = f"sha256:{digits[1]}"

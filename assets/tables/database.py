@@ -20,7 +20,7 @@ from assets.tables.warehouse import GENESIS, Publication, Warehouse, flush_to_di
 # DuckDB 1.5 opens a file of this storage version, and so does every later one. Older versions try
 # more ways of compressing every text, which takes a quarter longer for a file as large.
 _STORAGE_VERSION = "v1.4.0"
-_MEMORY_LIMIT = "4GB"
+_MEMORY_LIMIT = "3500MB"
 
 
 class DatabaseBuild:
