@@ -180,7 +180,8 @@ def test_an_ambiguous_name_lists_candidates(
     beginning = digests["first"][:20]
     with duckdb.connect(str(Warehouse(warehouse_copy).database)) as connection:
         connection.execute(
-            "insert into runs select * replace (? || run_digest[21:] as run_digest) from runs "
+            "insert into run_facts "
+            "select * replace (? || run_digest[21:] as run_digest) from run_facts "
             "where run_digest <> ? limit 12",
             [beginning, digests["first"]],
         )

@@ -103,7 +103,7 @@ def test_a_beginning_that_several_runs_share_is_refused_with_their_names(
     digest = a_run(twins, NORM)
     with duckdb.connect(str(twins.database)) as connection:
         connection.execute(
-            "insert into runs select * replace ($twin as run_digest) from runs "
+            "insert into run_facts select * replace ($twin as run_digest) from run_facts "
             "where run_digest = $digest",
             {"digest": digest, "twin": digest[:20] + "0" * 51},
         )
