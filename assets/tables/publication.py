@@ -29,7 +29,7 @@ from assets.tables.warehouse import (
 )
 
 _BATCH_ROWS = 50_000
-_MEMORY_LIMIT = "512MB"
+_MEMORY_LIMIT = "384MB"
 
 
 class PublicationRequest(BaseModel):
