@@ -6,6 +6,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
+# Needs git and what builds wheels, and takes half a minute of a suite that people run often.
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
