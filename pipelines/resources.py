@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 
 from assets.manifests.normalize import Known
 from assets.tables.errors import WarehouseError
@@ -10,6 +11,10 @@ from assets.tables.known import known_for, later_snapshots
 from assets.tables.settled import settled_counts
 from assets.tables.warehouse import Warehouse
 from assets.traces.snapshot import DatasetSnapshot
+
+# Arrow's own allocator asks Linux for huge pages, and copying a hundred megabytes of logs then
+# waits for them twice as long as the copying takes.
+pa.set_memory_pool(pa.system_memory_pool())
 
 
 class OpenWarehouse(Warehouse):

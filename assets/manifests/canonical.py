@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring
 from typing import Any
 
+import msgspec
+
 API_VERSION = "kernelindex.dev/v1alpha1"
 
 # A text that json.dumps wrote is canonical unless one of these could be in it: a number with an
@@ -26,6 +28,7 @@ _SAFE_INTEGER = 2**53 - 1
 _fast_encode = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
 ).encode
+_encode_number = msgspec.json.Encoder().encode
 
 
 def canonical_json(value: object) -> str:
@@ -83,8 +86,9 @@ def _utf16(value: str) -> bytes:
 def canonical_number(value: float) -> str:
     """One number as ECMAScript's Number::toString writes it (RFC 8785, section 3.2.2.3)."""
     if type(value) is float and 1e-4 <= value < 1e15:
-        # Python writes these without an exponent, as ECMAScript does; almost all are such.
-        return repr(value).removesuffix(".0")
+        # These are written without an exponent, as ECMAScript does; almost all are such. It takes
+        # msgspec a fifth of the time of `repr`.
+        return _encode_number(value).decode().removesuffix(".0")
     if isinstance(value, int) and abs(value) <= _SAFE_INTEGER:
         return str(value)
     number = float(value)

@@ -162,8 +162,6 @@ def _normalize(
     catalog, documents = found_catalog.catalog, found_catalog.documents
     rejected = found_catalog.rejected + _unplaced(by_kind["unplaced"], snapshot)
 
-    batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
-    _add_catalog(batch, catalog)
     counts = Counts()
     for kind in ("definition", "solution"):
         counts.read[kind] += sum(documents[file.path] for file in by_kind[kind])
@@ -181,7 +179,10 @@ def _normalize(
         else:
             to_read.append(file)
     reading = Reading(catalog, store.root, staging, snapshot.snapshot_id)
-    outcomes = _read_traces(reading, to_read, readers, processes, progress)
+    batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
+    outcomes = _read_traces(
+        reading, to_read, readers, processes, progress, lambda: _add_catalog(batch, catalog)
+    )
     for outcome in outcomes:
         kind = _kind_of_path(outcome.path)
         counts.read[kind] += outcome.documents
@@ -452,6 +453,7 @@ def _read_traces(
     readers: ReadingProcesses | None,
     processes: int,
     progress: Progress | None,
+    meanwhile: Callable[[], None],
 ) -> list[FileOutcome]:
     done: list[FileOutcome] = []
 
@@ -462,8 +464,9 @@ def _read_traces(
 
     chunks = chunks_of(files, processes)
     if readers is not None:
-        readers.read(reading, chunks, report)
+        readers.read(reading, chunks, report, meanwhile)
     else:
+        meanwhile()
         reader = ChunkReader(reading)
         for chunk in chunks:
             report(reader.read(chunk))

@@ -23,6 +23,9 @@ Row = dict[str, Any]
 Columns = Mapping[str, "list[Any] | str | bool"]
 """Values by column: one for each row, or one for all of them."""
 
+# Hardly any two are the same: Parquet would try to make a dictionary of them in vain.
+_DISTINCT_TEXTS = frozenset({"canonical_json", "content"})
+
 
 class RowBatch:
     """Rows of several tables, written as one Parquet file per table."""
@@ -63,7 +66,12 @@ class RowBatch:
             if table.num_rows:
                 folder = directory / name
                 folder.mkdir(parents=True, exist_ok=True)
-                pq.write_table(table, folder / f"{part}.parquet", compression="zstd")
+                pq.write_table(
+                    table,
+                    folder / f"{part}.parquet",
+                    compression="zstd",
+                    use_dictionary=[n for n in table.column_names if n not in _DISTINCT_TEXTS],
+                )
 
 
 def _column(values: list[Any] | str | bool | None, kind: pa.DataType, size: int) -> pa.Array:

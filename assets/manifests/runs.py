@@ -1,10 +1,11 @@
 """Traces become BenchmarkRun manifests with their environment and keys."""
 
+import json
 import math
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from pydantic import ValidationError
@@ -89,9 +90,14 @@ def trace_protocol() -> Manifest:
 
 @dataclass(frozen=True)
 class Environment:
-    """Device and software of a trace; `actual` has vendor and architecture put right."""
+    """Device and software of a trace.
+
+    `reported_hardware` is the device as the trace names it, `actual` has vendor and architecture
+    put right.
+    """
 
     manifest: Manifest
+    reported_hardware: str
     actual: names.Hardware
     cuda_major: int | None
     summary: str
@@ -152,6 +158,7 @@ def environment_of(environment: TraceEnvironment) -> Environment:
         raise rejection_of(error, Reason.BAD_ENVIRONMENT, at) from error
     return Environment(
         manifest,
+        environment.hardware,
         names.actual_hardware(environment.hardware),
         _leading_integer(cuda),
         " · ".join(
@@ -194,8 +201,15 @@ class Errors(NamedTuple):
 
 
 class Run(Struct, frozen=True, gc=False):
-    """A trace with its manifest, keys and the raw values beside the normalized ones."""
+    """A trace with what it is of, its manifest, keys and the raw values beside the normalized ones.
 
+    Nothing in it keeps the text of the trace in memory.
+    """
+
+    operation: Operation
+    implementation: Implementation
+    case: Case
+    environment: Environment
     identity_json: str
     digest: str
     metadata_json: str
@@ -209,21 +223,38 @@ class Run(Struct, frozen=True, gc=False):
     log_digest: str | None
     times: Times
     errors: Errors
+    correctness_extra_json: str | None
+    raw_status: str
+    raw_timestamp: str
 
 
 _NO_TIMES = Times()
 _NO_ERRORS = Errors()
 
 
-@lru_cache(maxsize=16384)
 def comparison_key(
     *, operation: str, workload: str, protocol: str, environment: str, correctness: str, metric: str
 ) -> str:
     """Digest of what must agree for two runs to be comparable (all arguments are digests)."""
-    # Written out and remembered because every run needs one; the field order is the canonical one.
+    # Written out because every run needs one; the field order is the canonical one.
     return sha256_digest(
         f'{{"correctness":"{correctness}","environment":"{environment}","metric":"{metric}",'
         f'"operation":"{operation}","protocol":"{protocol}","v":1,"workload":"{workload}"}}'
+    )
+
+
+@lru_cache(maxsize=16384)
+def _comparison_key(
+    operation: str, case: str, environment: str, correctness_key: str, metric: str
+) -> str:
+    """The comparison key of a trace; all solutions measured alike have the same."""
+    return comparison_key(
+        operation=operation,
+        workload=case,
+        protocol=trace_protocol().digest,
+        environment=environment,
+        correctness=correctness_key,
+        metric=metric,
     )
 
 
@@ -269,18 +300,17 @@ def run_of(
         f'"status":"{status}",{_timing_json(mean_ns)}"workloadDigest":"{case.digest}"}}}}'
     )
     return Run(
+        operation=operation,
+        implementation=implementation,
+        case=case,
+        environment=environment,
         identity_json=identity,
         digest=sha256_digest(identity),
         metadata_json=_metadata_json(case.run_name, _title_json(trace.solution, trace.definition)),
         status=status,
         external_id=f"trace/{trace.solution}/{case.external_id}",
-        comparison_key=comparison_key(
-            operation=operation.digest,
-            workload=case.digest,
-            protocol=protocol,
-            environment=environment.digest,
-            correctness=case.correctness_key,
-            metric=metric,
+        comparison_key=_comparison_key(
+            operation.digest, case.digest, environment.digest, case.correctness_key, metric
         ),
         metric_key=metric,
         mean_ns=mean_ns,
@@ -289,6 +319,9 @@ def run_of(
         log_digest=log_digest,
         times=times,
         errors=errors,
+        correctness_extra_json=_extra_json(evaluation.correctness),
+        raw_status=evaluation.status,
+        raw_timestamp=evaluation.timestamp,
     )
 
 
@@ -418,3 +451,26 @@ def _observed_at(timestamp: str) -> tuple[datetime, str]:
         raise RejectionError(
             Reason.BAD_TIMESTAMP, f"evaluation.timestamp: {error}", "$.evaluation.timestamp"
         ) from error
+
+
+def _extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | None:
+    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
+    if correctness is None or (correctness.extra is None and correctness.matched_ratio is None):
+        return None
+    extra: dict[str, Any] = correctness.extra or {}
+    if correctness.matched_ratio is not None:
+        extra = {**extra, "matched_ratio": correctness.matched_ratio}
+    if not extra:
+        return None
+    try:
+        return json.dumps(extra, allow_nan=False)
+    except ValueError:
+        return json.dumps(_without_non_finite(extra))
+
+
+def _without_non_finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_non_finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_non_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

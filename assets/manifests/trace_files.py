@@ -165,19 +165,7 @@ class TraceReader:
             case=case,
             environment=environment,
         )
-        reading.batch.add_run(
-            RunRow(
-                path=reading.path,
-                line=item.line,
-                run=run,
-                evaluation=evaluation,
-                reported=reported,
-                operation=operation,
-                implementation=implementation,
-                case=case,
-                environment=environment,
-            )
-        )
+        reading.batch.add_run(RunRow(reading.path, item.line, run))
         outcome = reading.outcome
         outcome.runs += 1
         if outcome.newest_trace_at is None or run.observed_at > outcome.newest_trace_at:

@@ -4,21 +4,13 @@ There are up to 10**7 of them, and one dict a row, as the other tables have, wou
 reading the traces. What the columns mean is said in `records` and `sql/tables/`.
 """
 
-import json
-import math
-from typing import Any
-
 import pyarrow as pa
 from msgspec import Struct
 
-from assets.manifests.implementations import Implementation
-from assets.manifests.operations import Operation
 from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
-from assets.manifests.runs import SOURCE, Environment, Run, trace_protocol
+from assets.manifests.runs import SOURCE, Run, trace_protocol
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
-from assets.traces.documents import Correctness, Evaluation, TraceEnvironment
-from assets.traces.outlines import CorrectnessOutline, EvaluationOutline
 
 # Runs, and bytes of their logs, that are kept as objects before they become columns: few, so that
 # their memory is used again.
@@ -38,17 +30,11 @@ _EVIDENCE_LEVELS = {
 
 
 class RunRow(Struct, frozen=True, gc=False):
-    """A run with all that its row is made from."""
+    """A run and where its trace is."""
 
     path: str
     line: int
     run: Run
-    evaluation: Evaluation | EvaluationOutline
-    reported: TraceEnvironment
-    operation: Operation
-    implementation: Implementation
-    case: Case
-    environment: Environment
 
 
 class TraceRows(RowBatch):
@@ -74,7 +60,7 @@ class TraceRows(RowBatch):
 
     def add_run(self, row: RunRow) -> None:
         """A trace, with its measurement, its log and its environment."""
-        environment, log_digest = row.environment, row.run.log_digest
+        environment, log_digest = row.run.environment, row.run.log_digest
         if environment.digest not in self._environment_digests:
             self._environment_digests.add(environment.digest)
             add_environment(self, environment, row.path, row.line)
@@ -110,10 +96,10 @@ class TraceRows(RowBatch):
 
 def _run_columns(rows: list[RunRow]) -> Columns:
     runs = [row.run for row in rows]
-    evaluations = [row.evaluation for row in rows]
-    operations = [row.operation for row in rows]
-    implementations = [row.implementation for row in rows]
-    cases = [row.case for row in rows]
+    operations = [run.operation for run in runs]
+    implementations = [run.implementation for run in runs]
+    cases = [run.case for run in runs]
+    environments = [run.environment for run in runs]
     is_measured = [run.mean_ns is not None for run in runs]
     has_log = [run.log_digest is not None for run in runs]
     return {
@@ -124,7 +110,7 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "workload_digest": [case.digest for case in cases],
         "implementation_digest": [implementation.digest for implementation in implementations],
         "protocol_digest": trace_protocol().digest,
-        "environment_digest": [row.environment.digest for row in rows],
+        "environment_digest": [environment.digest for environment in environments],
         "comparison_key": [run.comparison_key for run in runs],
         "correctness_key": [case.correctness_key for case in cases],
         "metric_key": [run.metric_key for run in runs],
@@ -153,12 +139,10 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "speedup_factor": [run.times.speedup_factor for run in runs],
         "max_absolute_error": [run.errors.absolute for run in runs],
         "max_relative_error": [run.errors.relative for run in runs],
-        "correctness_extra_json": [
-            correctness_extra_json(evaluation.correctness) for evaluation in evaluations
-        ],
-        "raw_timestamp": [evaluation.timestamp for evaluation in evaluations],
-        "raw_status": [evaluation.status for evaluation in evaluations],
-        "raw_hardware": [row.reported.hardware for row in rows],
+        "correctness_extra_json": [run.correctness_extra_json for run in runs],
+        "raw_timestamp": [run.raw_timestamp for run in runs],
+        "raw_status": [run.raw_status for run in runs],
+        "raw_hardware": [environment.reported_hardware for environment in environments],
         "log_digest": [run.log_digest for run in runs],
         "log_size_bytes": [len(run.log) or None for run in runs],
         "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
@@ -189,26 +173,3 @@ def _log_columns(rows: list[RunRow]) -> Columns:
         "size_bytes": [len(row.run.log) for row in rows],
         "content": [row.run.log for row in rows],
     }
-
-
-def correctness_extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | None:
-    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
-    if correctness is None:
-        return None
-    extra: dict[str, Any] = correctness.extra or {}
-    if correctness.matched_ratio is not None:
-        extra = {**extra, "matched_ratio": correctness.matched_ratio}
-    if not extra:
-        return None
-    try:
-        return json.dumps(extra, allow_nan=False)
-    except ValueError:
-        return json.dumps(_finite(extra))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -128,5 +128,9 @@ def environment_of_result(environment: dict[str, Any]) -> Environment:
     ]
     major = (cuda or "").partition(".")[0]
     return Environment(
-        manifest, hardware, int(major) if major.isdigit() else None, " · ".join(summary)
+        manifest,
+        str(device.get("name", "CPU")),
+        hardware,
+        int(major) if major.isdigit() else None,
+        " · ".join(summary),
     )

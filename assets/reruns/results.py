@@ -476,7 +476,7 @@ class _Staged:
             else None,
             raw_timestamp=self._document.finished_at.isoformat(),
             raw_status=outcome.status.value,
-            raw_hardware=str(self._document.device.get("name", "CPU")),
+            raw_hardware=self._environment.reported_hardware,
             log_digest=log_digest,
             log_size_bytes=len(log.encode()) or None,
             not_measured=False,

@@ -119,6 +119,14 @@ def test_canonical_json_is_what_the_oracle_writes(value: object) -> None:
     assert canonical_json(value) == _oracle(value)
 
 
+@given(st.floats(1e-4, 1e15) | st.floats(allow_nan=False, allow_infinity=False))
+@example(70368744177664.375)
+@example(1e-4)
+@example(999999999999999.9)
+def test_a_canonical_number_is_what_the_oracle_writes(number: float) -> None:
+    assert canonical_number(number) == _oracle_number(number)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_canonical_number_reads_back_as_itself(number: float) -> None:
     assert float(canonical_number(number)) == number
