@@ -150,6 +150,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kernelindex-bench-") as folder:
         dataset, warehouse = Path(folder) / "dataset", Path(folder) / "warehouse"
         multiply(options.dataset, dataset, options.traces, not options.without_logs)
+        os.sync()  # else pulling waits until the disk has what was just made up
         size_bytes = sum(path.stat().st_size for path in dataset.rglob("*.jsonl"))
         print(
             f"{options.traces} traces, {size_bytes / 1e6:.0f} MB, "
