@@ -19,8 +19,11 @@ from assets.traces.snapshot import DatasetSnapshot, load_snapshot
 
 def known_for(warehouse: Warehouse, snapshot: DatasetSnapshot) -> Known:
     """What was published of the snapshot's dataset, as reading this snapshot needs it."""
+    previous = _previous(warehouse, snapshot)
+    if all(record.dataset != snapshot.dataset for record in warehouse.publications()):
+        return Known(previous=previous)
     known = known_of(warehouse, snapshot.dataset, _time_of(warehouse, snapshot))
-    return replace(known, previous=_previous(warehouse, snapshot))
+    return replace(known, previous=previous)
 
 
 def _previous(warehouse: Warehouse, snapshot: DatasetSnapshot) -> DatasetSnapshot | None:
