@@ -24,7 +24,7 @@
 -- column excluded_because: codes that keep it from being ranked, in this order: STATUS_<status>,
 --     RETRACTED, SUPERSEDED, MISSING_PRIMARY_METRIC; empty for an eligible run
 -- column line: 1-based line of the file on which the document starts
--- uncompressed: run_digest
+-- uncompressed: run_digest, external_id
 -- note: A run is retracted or superseded by a correction of itself or of its implementation, and
 --     superseded when its solution file has other content at a newer revision of the dataset.
 --     Attestations change nothing here. What is not published is in no table at all.
