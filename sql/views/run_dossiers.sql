@@ -184,8 +184,8 @@ select
     runs.status,
     runs.eligible,
     runs.excluded_because,
-    run_rank_facts.rank,
-    run_rank_facts.group_size,
+    ranked_runs.rank,
+    ranked_runs.group_size,
     records.run_digest as record_run_digest,
     records.primary_value as record_value,
     runs.primary_value / records.primary_value as slowdown_to_record,
@@ -264,10 +264,10 @@ select
     runs.publication_id,
     runs.published_at
 from runs
-left join run_rank_facts
+left join ranked_runs
     on
-        run_rank_facts.run_digest = runs.run_digest
-        and run_rank_facts.comparison_number = runs.comparison_number
+        ranked_runs.run_digest = runs.run_digest
+        and ranked_runs.comparison_key = runs.comparison_key
 left join records on records.comparison_key = runs.comparison_key
 left join ranked_implementations
     on
