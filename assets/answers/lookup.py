@@ -13,6 +13,7 @@ from assets.answers.errors import NoAnswerError
 _HEXADECIMAL = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})")
 _SHOWN_CANDIDATES = 10
 _SHORT = 12
+_HEAD_DIGITS = 8
 
 
 class Kind(StrEnum):
@@ -105,13 +106,37 @@ def find_all(
             # A range, and asked for by itself, so that the statistics of blocks can be used.
             low = f"sha256:{digits[1]}"
             limits = {"low": low, "high": f"{low}~"}
-            rows += connection.execute(
-                f"{select} {column} >= $low and {column} <= $high", limits
-            ).fetchall()
+            if kind is Kind.RUN:
+                rows += _runs(connection, digits[1], **limits)
+            else:
+                rows += connection.execute(
+                    f"{select} {column} >= $low and {column} <= $high", limits
+                ).fetchall()
         found |= {Found(kind, digest, str(name or "")) for digest, name in rows}
         if kind is Kind.IMPLEMENTATION and digits:
             found |= _renamed(connection, **limits)
     return sorted(found)
+
+
+def _runs(
+    connection: duckdb.DuckDBPyConnection, digits: str, low: str, high: str
+) -> list[tuple[str, str | None]]:
+    """Digests and external identifiers of the runs whose digest begins with some digits."""
+    first, last = digest_heads(digits)
+    return connection.execute(
+        """
+        select run_digest, external_id
+        from run_facts
+        where digest_head between $first and $last and run_digest between $low and $high
+        """,
+        {"first": first, "last": last, "low": low, "high": high},
+    ).fetchall()
+
+
+def digest_heads(digits: str) -> tuple[int, int]:
+    """The lowest and the highest `run_facts.digest_head` of digests that begin with some digits."""
+    head = digits[:_HEAD_DIGITS]
+    return int(head.ljust(_HEAD_DIGITS, "0"), 16), int(head.ljust(_HEAD_DIGITS, "f"), 16)
 
 
 def _renamed(connection: duckdb.DuckDBPyConnection, low: str, high: str) -> set[Found]:

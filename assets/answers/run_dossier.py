@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 
-from assets.answers.lookup import Found, short
+from assets.answers.lookup import Found, digest_heads, short
 from assets.answers.sections import (
     Dossier,
     Row,
@@ -42,11 +42,19 @@ def run_dossier(connection: duckdb.DuckDBPyConnection, found: Found) -> Dossier:
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, found: Found) -> Row:
+    head, _ = digest_heads(found.digest.removeprefix("sha256:"))
     [row] = rows_of(
         connection,
-        "select comparison_key, group_number, condition_number from runs "
-        "where run_digest = $digest",
-        {"digest": found.digest},
+        """
+        select
+            run_conditions.comparison_key,
+            run_conditions.group_number,
+            run_conditions.condition_number
+        from run_facts
+        inner join run_conditions using (condition_number)
+        where run_facts.digest_head = $head and run_facts.run_digest = $digest
+        """,
+        {"head": head, "digest": found.digest},
     )
     return row
 

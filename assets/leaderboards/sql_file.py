@@ -3,7 +3,7 @@
 What holds for a file alone is checked here; what needs the other files (references, columns,
 order) is checked in `catalog.py`. Nothing here runs SQL.
 
-    -- ranked_runs: one row per eligible run, ranked inside its comparison group
+    -- run_rank_facts: one row per eligible run, ranked inside its comparison group, by number
     -- formula: ranking-v1
     -- key: run_digest
     -- column rank: dense rank inside the comparison group, 1 is the fastest

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
@@ -74,6 +76,19 @@ class DatabaseBuild:
             return self._connection.sql(select.sql("duckdb")).fetchall()
         except duckdb.Error as error:
             raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
+
+    def hashes(self, select: exp.Query) -> npt.NDArray[np.uint64]:
+        """The one column of a query for a hash of every row.
+
+        Raises:
+            WarehouseError: a query that does not run.
+        """
+        try:
+            columns = self._connection.sql(select.sql("duckdb")).fetchnumpy()
+        except duckdb.Error as error:
+            raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
+        [hashes] = columns.values()
+        return np.asarray(hashes, dtype=np.uint64)
 
     def comment(self, table: str, text: str, columns: Mapping[str, str], *, view: bool) -> None:
         """Describe a table or view and its columns for those who open the database."""

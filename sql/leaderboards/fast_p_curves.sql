@@ -13,7 +13,14 @@
 -- column formula_version: version of this formula
 -- assert share: fast_p between 0 and 1 and coverage between 0 and 1
 with thresholds as (
-    select unnest([0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0])::double as p
+    select [0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0]::double[] as ascending
+),
+
+curve as (
+    select
+        unnest(ascending) as p,
+        unnest(range(1, len(ascending) + 1)) as place
+    from thresholds
 ),
 
 against_baseline as (
@@ -31,18 +38,36 @@ available as (
     group by grouping sets ((gpu_product, family), (gpu_product))
 ),
 
-shares as (
+-- By how many thresholds a group reaches, so that it is looked at once and not once for each.
+counted as (
     select
-        gpu_product,
-        case when grouping(family) = 0 then family else 'all' end as family,
-        author,
-        p,
-        count(*) filter (where speedup >= p) / count(*) as fast_p,
-        count(*) as groups_compared
+        against_baseline.gpu_product,
+        against_baseline.family,
+        against_baseline.author,
+        len(list_filter(thresholds.ascending, lambda p: against_baseline.speedup >= p)) as reached,
+        count(*) as groups
     from against_baseline
     cross join thresholds
-    where runs_attempted > 0
-    group by grouping sets ((gpu_product, family, author, p), (gpu_product, author, p))
+    where against_baseline.runs_attempted > 0
+    group by all
+),
+
+shares as (
+    select
+        counted.gpu_product,
+        case when grouping(counted.family) = 0 then counted.family else 'all' end as family,
+        counted.author,
+        curve.p,
+        sum(case when counted.reached >= curve.place then counted.groups else 0 end)::bigint
+            as groups_reached,
+        sum(counted.groups)::bigint as groups_compared
+    from counted
+    cross join curve
+    group by
+        grouping sets (
+            (counted.gpu_product, counted.family, counted.author, curve.p),
+            (counted.gpu_product, counted.author, curve.p)
+        )
 )
 
 select
@@ -50,7 +75,7 @@ select
     shares.family,
     shares.author,
     shares.p,
-    shares.fast_p,
+    shares.groups_reached / shares.groups_compared as fast_p,
     shares.groups_compared,
     available.groups_of_baseline,
     shares.groups_compared / available.groups_of_baseline as coverage,

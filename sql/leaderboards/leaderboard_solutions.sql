@@ -19,6 +19,7 @@
 -- column slowdown_to_best: geometric mean over the groups passed of this implementation's median
 --     divided by the lowest median of the group; 1 where it is always the fastest
 -- column formula_version: version of this formula
+-- uncompressed: implementation_digest
 -- assert wins_passed: wins <= groups_passed
 with tried as (
     select

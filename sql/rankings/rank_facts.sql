@@ -16,126 +16,73 @@
 -- assert positive_rank: rank >= 1
 -- assert ordered_range: minimum_ns <= median_ns and median_ns <= maximum_ns
 -- assert rank_in_group: rank <= display_order and display_order <= group_size
-with taken as (
+with listed as (
     select
         group_number,
-        implementation_number,
-        floor(exact_median_ns + 0.5)::bigint as median_ns,
-        minimum_ns,
-        maximum_ns,
-        row_number() over by_median as position,
-        count(*) over (
-            by_median rows between unbounded preceding and unbounded following
-        ) as group_size,
-        coalesce(minimum_ns <= lag(maximum_ns) over by_median, false) as overlaps_previous
+        -- Sorted by their fields, one after the other.
+        list_sort(
+            list(
+                {
+                    'median': exact_median_ns,
+                    'minimum': minimum_ns,
+                    'maximum': maximum_ns,
+                    'implementation_number': implementation_number
+                }
+            )
+        ) as members
     from result_facts
     where repeats > 0
-    window
-        by_median as (
-            partition by group_number
-            order by exact_median_ns, minimum_ns, maximum_ns, implementation_number
-        )
-),
-
--- One that does not overlap the one before it begins a stretch and a rank, whatever came earlier.
-stretches as (
-    select
-        group_number,
-        position,
-        minimum_ns,
-        maximum_ns,
-        max(case when not overlaps_previous then position end) over (
-            partition by group_number
-            order by position
-            rows unbounded preceding
-        ) as stretch
-    from taken
-),
-
--- Where the highest minimum is at most the lowest maximum, every member overlaps every other one.
-stretches_to_walk as (
-    select
-        group_number,
-        stretch
-    from stretches
-    group by group_number, stretch
-    having max(minimum_ns) > min(maximum_ns)
-),
-
-members as (
-    select
-        group_number,
-        stretch,
-        list(
-            { 'position': position, 'minimum': minimum_ns, 'ceiling': maximum_ns }
-            order by position
-        ) as members
-    from stretches
-    semi join stretches_to_walk using (group_number, stretch)
-    group by group_number, stretch
+    group by group_number
 ),
 
 -- By median, a member never lies wholly above the next: it overlaps when the next one's minimum is
 -- at most its maximum. So the walk needs the lowest maximum of the current rank, nothing else.
-walks as (
+walked as (
     select
         group_number,
+        members,
         list_reduce(
             list_transform(
                 members,
                 lambda member: {
-                    'minimum': member.minimum,
-                    'ceiling': member.ceiling,
-                    'starts': [member.position]
+                    'minimum': member.minimum, 'ceiling': member.maximum, 'ranks': [1::bigint]
                 }
             ),
-            lambda state, next: case
-                when next.minimum <= state.ceiling
-                    then {
-                        'minimum': next.minimum,
-                        'ceiling': least(state.ceiling, next.ceiling),
-                        'starts': state.starts
-                    }
-                else {
-                    'minimum': next.minimum,
-                    'ceiling': next.ceiling,
-                    'starts': list_concat(state.starts, next.starts)
-                }
-            end
-        ) as final_state
-    from members
+            lambda state, next: {
+                'minimum': next.minimum,
+                'ceiling': case
+                    when next.minimum <= state.ceiling then least(state.ceiling, next.ceiling)
+                    else next.ceiling
+                end,
+                'ranks': list_append(
+                    state.ranks, state.ranks[-1] + (next.minimum > state.ceiling)::bigint
+                )
+            }
+        ).ranks as ranks
+    from listed
 ),
 
-walked_starts as (
+placed as (
     select
         group_number,
-        unnest(final_state.starts) as position
-    from walks
-),
-
-started as (
-    select
-        taken.*,
-        not taken.overlaps_previous or walked_starts.position is not null as starts_rank
-    from taken
-    left join walked_starts
-        on
-            walked_starts.group_number = taken.group_number
-            and walked_starts.position = taken.position
+        len(members) as group_size,
+        unnest(members) as member,
+        unnest(ranks) as rank,
+        unnest(range(1, len(members) + 1)) as display_order,
+        unnest(
+            list_transform(ranks, lambda rank, place: coalesce(rank = ranks[place - 1], false))
+        ) as tied_with_previous
+    from walked
 )
 
 select
     group_number,
-    implementation_number,
-    median_ns,
-    minimum_ns,
-    maximum_ns,
-    sum(starts_rank::integer) over (
-        partition by group_number
-        order by position
-        rows unbounded preceding
-    )::bigint as rank,
+    member.implementation_number,
+    floor(member.median + 0.5)::bigint as median_ns,
+    member.minimum as minimum_ns,
+    member.maximum as maximum_ns,
+    rank,
     group_size,
-    position as display_order,
-    not starts_rank as tied_with_previous
-from started
+    display_order,
+    tied_with_previous
+from placed

@@ -43,13 +43,34 @@ arrivals as not materialized (
     where origins.passed and run_facts.primary_value is not null
 ),
 
--- Runs were withdrawn or came at different times; in all other groups nothing but a new run can be
--- the cause.
-groups_with_history as (
-    select comparison_number
+groups as (
+    select
+        comparison_number,
+        min(observed_at) filter (where eligible) as first_at,
+        arg_min(primary_value, observed_at) filter (where eligible) as first_value,
+        arg_min(observed_at, primary_value) filter (where eligible) as best_at,
+        -- Runs were withdrawn or came at different times; in all other groups nothing but a new
+        -- run can be the cause.
+        bool_or(not eligible) or min(arrived_at) < max(arrived_at) as has_history
     from arrivals
     group by comparison_number
-    having bool_or(not eligible) or min(arrived_at) < max(arrived_at)
+),
+
+-- Most runs take no record, since one that was observed before them is known to be as fast: the
+-- group's first one, or its fastest. The others are few, and only those are sorted.
+contenders as (
+    select
+        arrivals.run_digest,
+        arrivals.comparison_number,
+        arrivals.primary_value,
+        arrivals.observed_at
+    from arrivals
+    inner join groups using (comparison_number)
+    where
+        arrivals.eligible
+        and (arrivals.observed_at > groups.first_at and arrivals.primary_value >= groups.first_value)
+        is not true
+        and (arrivals.observed_at > groups.best_at) is not true
 ),
 
 -- What had been best before each run: only a strictly lower value is a record.
@@ -64,8 +85,7 @@ compared as (
             order by observed_at, run_digest
             rows between unbounded preceding and 1 preceding
         ) as best_before
-    from arrivals
-    where eligible
+    from contenders
 ),
 
 taken as (
@@ -75,6 +95,12 @@ taken as (
             as previous_run_digest
     from compared
     where best_before is null or primary_value < best_before
+),
+
+groups_with_history as (
+    select comparison_number
+    from groups
+    where has_history
 ),
 
 with_history as (

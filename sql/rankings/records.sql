@@ -7,6 +7,7 @@
 -- column since: time at which it was taken (UTC)
 -- column record_changes: how often the record was taken, the first time included
 -- column policy_version: version of the ranking rules
+-- uncompressed: comparison_key, run_digest
 select
     comparison_key,
     arg_min(run_digest, primary_value) as run_digest,

@@ -11,6 +11,7 @@
 -- column comparison_key: group of ranking-v1 that its measured runs are in; null without any
 -- column comparison_keys: how many such groups that are; more than one where runs of one protocol
 --     state different statistics, which ranking-v2 then compares
+-- uncompressed: strict_group, workload_digest, comparison_key
 -- note: Tables of many million rows are joined, grouped and sorted by the numbers instead of by
 --     digests. They are other ones after the next publication; nothing outside the database keeps them.
 -- warn one_statistic: comparison_keys <= 1

@@ -10,6 +10,7 @@
 -- column inputs_digest: digest of what the file refers to, as it was read last
 -- column parser_version: version of the reading rules by which it was read last
 -- column removed: whether a newer revision that was read for the same author lacks the file
+-- uncompressed: file_digest
 with ordered as (
     select
         files.dataset,

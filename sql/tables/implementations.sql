@@ -34,6 +34,7 @@
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
 -- column solution_names: names of the solutions that are this implementation, sorted
+-- uncompressed: implementation_digest, source_digest, content_digest, document_digest
 with named as (
     select
         implementation_digest,

@@ -4,6 +4,7 @@
 -- column kind: kind of manifest, e.g. OperationSpec
 -- column canonical_json: identity body in canonical form, which the digest is of
 -- column metadata_json: editorial part, in no digest, of the document that was published first
+-- uncompressed: digest
 -- note: The manifests of runs are many times as large as all else, so they stay in the Parquet
 --     files of the publications (runs.parquet, column canonical_json).
 with documents as (

@@ -13,6 +13,7 @@
 -- column workload_uuid: identifier of the workload as upstream writes it
 -- column input_fingerprint: digest of every input descriptor, tensor files included, which workload identity ignores
 -- column reference_digest: digest of the reference source, which operation identity ignores
+-- uncompressed: strict_group, workload_digest, comparison_key, workload_uuid, input_fingerprint
 -- note: Many runs share all of this, so that it is kept once and not with each of them; the view
 --     runs has both. Tables of many million rows are joined, grouped and sorted by the numbers
 --     instead of by digests. They are other ones after the next publication; nothing outside the

@@ -7,6 +7,7 @@
 -- column solution_name: name of the solution
 -- column author_directory: author directory that the file lies in
 -- column path: file inside the dataset; empty for what comes from no file
+-- uncompressed: implementation_digest
 -- note: Many runs share all of this, so that it is kept once and not with each of them; the view
 --     runs has both. The numbers are other ones after the next publication; nothing outside the
 --     database keeps them.

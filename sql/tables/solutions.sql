@@ -33,6 +33,7 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+-- uncompressed: implementation_digest, source_digest, content_digest, document_digest
 select
     implementation_digest,
     operation_digest,

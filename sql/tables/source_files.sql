@@ -19,6 +19,7 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+-- uncompressed: file_digest
 select
     kind,
     author_directory,

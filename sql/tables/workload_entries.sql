@@ -21,6 +21,7 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+-- uncompressed: workload_digest, external_id, input_fingerprint
 select
     workload_digest,
     operation_digest,

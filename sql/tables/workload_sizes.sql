@@ -6,6 +6,7 @@
 --     out, which makes it smaller
 -- column moved_bytes: bytes that cannot be avoided: every output, and the inputs where the
 --     operation's family has to read all of them
+-- uncompressed: workload_digest
 -- note: A paged or sparse operation reads only some of its pages, so its inputs do not count.
 -- assert not_negative: input_bytes >= 0 and output_bytes >= 0
 with bytes_by_dtype as (

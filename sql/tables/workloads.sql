@@ -20,6 +20,7 @@
 -- column published_at: time of that publication (UTC)
 -- column external_ids: identifiers of the entries that are this workload, sorted
 -- column input_fingerprints: their input fingerprints; more than one means that identity hides a difference
+-- uncompressed: workload_digest
 with named as (
     select
         workload_digest,

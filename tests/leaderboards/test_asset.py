@@ -52,7 +52,7 @@ def test_all_files_become_assets_with_schema_lineage_and_passing_checks(resource
             [publication, database_assets()], resources={"warehouse": resource}, instance=instance
         )
         assert result.success
-        event = instance.get_latest_materialization_event(dg.AssetKey("ranked_runs"))
+        event = instance.get_latest_materialization_event(dg.AssetKey("run_rank_facts"))
     metadata = event.asset_materialization.metadata
     schema = metadata["dagster/column_schema"].value
     lineage = metadata["dagster/column_lineage"].value
@@ -62,8 +62,8 @@ def test_all_files_become_assets_with_schema_lineage_and_passing_checks(resource
         "dense rank inside the comparison group, 1 is the fastest",
     )
     assert (
-        dg.TableColumnDep(dg.AssetKey("runs"), "comparison_key")
-        in (lineage.deps_by_column["comparison_key"])
+        dg.TableColumnDep(dg.AssetKey("run_conditions"), "comparison_number")
+        in (lineage.deps_by_column["comparison_number"])
     )
     assert metadata["dagster/row_count"].value == 0
     assert all(check.passed for check in result.get_asset_check_evaluations())
@@ -80,7 +80,8 @@ def test_dependencies_come_from_the_sql():
     assert dg.AssetKey("publication") in runs.parent_keys
     assert dg.AssetKey("withdrawals") in runs.parent_keys
     assert dg.AssetKey("run_facts") in graph.get(dg.AssetKey("runs")).parent_keys
-    assert dg.AssetKey("runs") in graph.get(dg.AssetKey("ranked_runs")).parent_keys
+    assert dg.AssetKey("run_facts") in graph.get(dg.AssetKey("run_rank_facts")).parent_keys
+    assert dg.AssetKey("run_rank_facts") in graph.get(dg.AssetKey("ranked_runs")).parent_keys
     assert (runs.group_name, runs.kinds, runs.owners) == (
         "tables",
         {"duckdb", "sql"},

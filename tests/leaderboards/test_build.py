@@ -98,7 +98,7 @@ def test_a_broken_promise_keeps_the_old_database_and_is_named(
 def test_an_empty_warehouse_has_every_table(warehouse):
     outcome = build_database(warehouse)
     rows = {table.table.name: table.rows for table in outcome.tables}
-    assert rows["run_facts"] == rows["ranked_runs"] == rows["caveat_facts"] == 0
+    assert rows["run_facts"] == rows["run_rank_facts"] == rows["caveat_facts"] == 0
     with duckdb.connect(str(warehouse.database), read_only=True) as opened:
-        for view in ("runs", "caveats", "ranked_implementations", "author_results"):
+        for view in ("runs", "ranked_runs", "caveats", "ranked_implementations", "author_results"):
             assert opened.table(view).fetchall() == []

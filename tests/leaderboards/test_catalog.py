@@ -192,5 +192,5 @@ def test_every_file_of_the_project_keeps_the_rules():
     for table in tables:
         sources = table.lineage()
         assert set(sources) == {column.name for column in table.file.columns}
-    ranked = next(table for table in tables if table.name == "ranked_runs")
-    assert ColumnSource("runs", "primary_value") in ranked.lineage()["rank"]
+    ranked = next(table for table in tables if table.name == "run_rank_facts")
+    assert ColumnSource("run_facts", "primary_value") in ranked.lineage()["rank"]

@@ -58,6 +58,11 @@ def _ranks(inputs: list[Case], profile: str) -> dict[str, int]:
 
 def _ranked(cases: list[Case], ascii_order: str) -> dict[str, list[list[Any]]]:
     """Ranks every vector at once: a vector is a comparison group."""
+    origins = [
+        (source_native, evidence)
+        for source_native in (False, True)
+        for evidence in ("reported", "reproducible", "verified", "replicated")
+    ]
     runs: list[dict[str, Any]] = []
     names: dict[str, str] = {}
     for number, case in enumerate(cases):
@@ -70,26 +75,42 @@ def _ranked(cases: list[Case], ascii_order: str) -> dict[str, list[list[Any]]]:
             runs.append(
                 {
                     "run_digest": digest,
-                    "comparison_key": group,
-                    "comparison_number": number,
+                    "condition_number": number,
+                    "origin_number": origins.index(
+                        (case["profile"] == "source_native", item["evidence"])
+                    ),
                     "primary_value": float(item["value"]),
                     "uncertainty_low_ns": low,
                     "uncertainty_high_ns": high,
-                    "source_native": case["profile"] == "source_native",
-                    "evidence_level": item["evidence"],
                     "observed_at": _instant(item["observedAt"]),
                     "eligible": True,
                 }
             )
+    tables = {
+        "run_facts": runs,
+        "run_conditions": [
+            {
+                "condition_number": number,
+                "comparison_number": number,
+                "comparison_key": f"{case['name']} {case['profile']}",
+            }
+            for number, case in enumerate(cases)
+        ],
+        "run_origins": [
+            {"origin_number": number, "source_native": source_native, "evidence_level": evidence}
+            for number, (source_native, evidence) in enumerate(origins)
+        ],
+    }
     connection = duckdb.connect()
-    connection.from_arrow(pa.Table.from_pylist(runs)).create("runs")
-    derive(connection, ["ranked_runs"], given=["runs"])
+    for name, rows in tables.items():
+        connection.from_arrow(pa.Table.from_pylist(rows)).create(name)
+    derive(connection, ["ranked_runs"], given=tables)
     found: dict[str, list[list[Any]]] = {f"{case['name']} {case['profile']}": [] for case in cases}
-    rows = connection.sql(
+    ranked = connection.sql(
         "select comparison_key, run_digest, rank, tied_with_previous from ranked_runs"
         " order by comparison_key, display_order"
     )
-    for group, digest, rank, tied in rows.fetchall():
+    for group, digest, rank, tied in ranked.fetchall():
         found[group].append([names[digest], rank, tied])
     return found
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from assets.answers.lookup import digest_heads
 from assets.tables.warehouse import Warehouse
 from pipelines.cli import app
 from tests.pipelines.conftest import Run, runner_on
@@ -178,12 +179,13 @@ def test_an_ambiguous_name_lists_candidates(
     change: Run, warehouse_copy: Path, digests: dict[str, str]
 ) -> None:
     beginning = digests["first"][:20]
+    head, _ = digest_heads(beginning.removeprefix("sha256:"))
     with duckdb.connect(str(Warehouse(warehouse_copy).database)) as connection:
         connection.execute(
             "insert into run_facts "
-            "select * replace (? || run_digest[21:] as run_digest) from run_facts "
-            "where run_digest <> ? limit 12",
-            [beginning, digests["first"]],
+            "select * replace (? || run_digest[21:] as run_digest, ? as digest_head) "
+            "from run_facts where run_digest <> ? limit 12",
+            [beginning, head, digests["first"]],
         )
     result = change("show", beginning[7:], code=1)
     assert result.stdout == ""

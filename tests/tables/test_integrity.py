@@ -201,11 +201,15 @@ def test_a_damaged_an_old_and_a_wrong_database_are_told_apart(warehouse: Warehou
     from tests.warehouses import ingest_into
 
     with duckdb.connect(str(warehouse.database)) as connection:
-        connection.execute("update ranked_runs set rank = 7 where rank = 1")
+        connection.execute("update run_rank_facts set rank = 7 where rank = 1")
     findings = examine_database(warehouse).findings
     assert {finding.fault for finding in findings} == {Fault.WRONG_TABLE}
-    # The dossiers are a view that shows the rank.
-    assert [finding.where for finding in findings] == ["ranked_runs", "run_dossiers"]
+    # Two views show the rank.
+    assert [finding.where for finding in findings] == [
+        "run_rank_facts",
+        "ranked_runs",
+        "run_dossiers",
+    ]
 
     with warehouse.database.open("r+b") as stream:
         stream.write(b"\0" * 8192)

@@ -13,26 +13,21 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
--- uncompressed: run_digest
-with hidden as (
-    select published_runs.run_digest
-    from published_runs
-    semi join identity_aliases using (implementation_digest)
-)
-
+-- note: A view over measurement_facts and measurement_sources: what many measurements share is kept
+--     once.
 select
-    run_digest,
-    metric,
-    statistic,
-    unit,
-    value,
-    sample_count,
-    dataset,
-    revision,
-    path,
-    line,
-    parser_version,
-    publication_id,
-    published_at
-from published_measurements
-anti join hidden using (run_digest)
+    measurement_facts.run_digest,
+    measurement_sources.metric,
+    measurement_sources.statistic,
+    measurement_sources.unit,
+    measurement_facts.value,
+    measurement_facts.sample_count,
+    measurement_sources.dataset,
+    measurement_sources.revision,
+    measurement_sources.path,
+    measurement_facts.line,
+    measurement_sources.parser_version,
+    measurement_sources.publication_id,
+    measurement_sources.published_at
+from measurement_facts
+inner join measurement_sources using (source_number)

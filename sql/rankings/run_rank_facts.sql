@@ -1,7 +1,7 @@
--- ranked_runs: one row per eligible run, ranked inside its comparison group
+-- run_rank_facts: one row per eligible run, ranked inside its comparison group, by number
 -- formula: ranking-v1
 -- key: run_digest
--- column comparison_key: digest of what must agree for two runs to be comparable
+-- column comparison_number: number of the comparison group, see run_conditions
 -- column run_digest: the run
 -- column primary_value: primary statistic of the latency, in ns; lower is better
 -- column rank: dense rank inside the comparison group, 1 is the fastest
@@ -9,61 +9,56 @@
 -- column display_order: position in the group's list, from 1; inside a rank the better evidence
 --     comes first, then the newer, then the smaller digest
 -- column tied_with_previous: whether the run shares its rank with the one before it in the list
--- column policy_version: version of the ranking rules
 -- uncompressed: run_digest
 -- note: Runs are taken by value, then by digest. A run joins the last rank only if it ties with
 --     every run that has it; two runs tie when their values are equal and, outside source-native
 --     groups, also when their uncertainty intervals overlap.
+-- note: People read the view ranked_runs, which has the digest of the group.
 -- assert positive_rank: rank >= 1
 -- assert rank_in_group: rank <= display_order and display_order <= group_size
-with groups as (
+with eligible as not materialized (
     select
-        comparison_number as group_number,
-        min(comparison_key) as comparison_key,
-        count(*) as group_size,
-        bool_or(
-            not source_native and uncertainty_low_ns is not null and uncertainty_high_ns is not null
-        ) as has_intervals
-    from runs
-    where eligible
-    group by comparison_number
-),
-
-eligible as not materialized (
-    select
-        runs.run_digest,
-        groups.group_number,
-        groups.has_intervals,
-        runs.primary_value,
-        case when not runs.source_native then runs.uncertainty_low_ns end as low,
-        case when not runs.source_native then runs.uncertainty_high_ns end as high,
-        case runs.evidence_level
+        run_facts.run_digest,
+        run_conditions.comparison_number,
+        run_facts.primary_value,
+        case when not run_origins.source_native then run_facts.uncertainty_low_ns end as low,
+        case when not run_origins.source_native then run_facts.uncertainty_high_ns end as high,
+        case run_origins.evidence_level
             when 'replicated' then 1
             when 'verified' then 2
             when 'reproducible' then 3
             else 4
         end as evidence_order,
-        runs.observed_at
-    from runs
-    inner join groups on groups.group_number = runs.comparison_number
-    where runs.eligible
+        run_facts.observed_at
+    from run_facts
+    inner join run_conditions using (condition_number)
+    inner join run_origins using (origin_number)
+    where run_facts.eligible
+),
+
+groups_with_intervals as (
+    select distinct comparison_number
+    from eligible
+    where low is not null and high is not null
 ),
 
 -- Without intervals only equal values tie, and every run with the same value has the same rank:
 -- the order by rank is the order by value.
 listed_by_value as (
     select
-        group_number,
+        comparison_number,
         run_digest,
         primary_value,
-        dense_rank() over (partition by group_number order by primary_value) as rank,
+        dense_rank() over (partition by comparison_number order by primary_value) as rank,
+        count(*) over in_group as group_size,
         row_number() over in_list as display_order,
         coalesce(primary_value = lag(primary_value) over in_list, false) as tied_with_previous
     from eligible
-    where not has_intervals
+    anti join groups_with_intervals using (comparison_number)
     window
+        in_group as (partition by comparison_number),
         in_list as (
-            partition by group_number
+            partition by comparison_number
             order by primary_value, evidence_order, observed_at desc, run_digest
         )
 ),
@@ -78,13 +73,13 @@ taken as (
             low <= lag(high) over by_value and high >= lag(low) over by_value, false
         ) as overlaps_previous
     from eligible
-    where has_intervals
-    window by_value as (partition by group_number order by primary_value, run_digest)
+    semi join groups_with_intervals using (comparison_number)
+    window by_value as (partition by comparison_number order by primary_value, run_digest)
 ),
 
 -- Where an interval ties two runs, "with every run of the rank" needs a walk through the group.
 walked_groups as (
-    select distinct group_number
+    select distinct comparison_number
     from taken
     where overlaps_previous and not equals_previous
 ),
@@ -93,12 +88,12 @@ stretches as (
     select
         taken.*,
         sum((not taken.equals_previous and not taken.overlaps_previous)::integer) over (
-            partition by taken.group_number
+            partition by taken.comparison_number
             order by taken.position
             rows unbounded preceding
         ) as stretch
     from taken
-    semi join walked_groups using (group_number)
+    semi join walked_groups using (comparison_number)
 ),
 
 -- The state of the walk is of constant size: of the current rank, the highest low and the lowest
@@ -107,7 +102,7 @@ stretches as (
 -- interval has low infinity and high -infinity, so that nothing overlaps it.
 steps as (
     select
-        group_number,
+        comparison_number,
         stretch,
         list(
             {
@@ -121,12 +116,12 @@ steps as (
             order by position
         ) as members
     from stretches
-    group by group_number, stretch
+    group by comparison_number, stretch
 ),
 
 walks as (
     select
-        group_number,
+        comparison_number,
         list_reduce(
             members,
             lambda state, run: case
@@ -177,7 +172,7 @@ walks as (
 
 walked_starts as (
     select
-        group_number,
+        comparison_number,
         unnest(final_state.starts) as position,
         true as starts
     from walks
@@ -185,41 +180,43 @@ walked_starts as (
 
 ranked_by_walk as (
     select
-        taken.group_number,
+        taken.comparison_number,
         taken.run_digest,
         taken.primary_value,
         taken.evidence_order,
         taken.observed_at,
         sum(
             case
-                when walked_groups.group_number is null then not taken.equals_previous
+                when walked_groups.comparison_number is null then not taken.equals_previous
                 else coalesce(walked_starts.starts, false)
             end::integer
         ) over (
-            partition by taken.group_number
+            partition by taken.comparison_number
             order by taken.position
             rows unbounded preceding
         )::bigint as rank
     from taken
-    left join walked_groups using (group_number)
+    left join walked_groups using (comparison_number)
     left join walked_starts
         on
-            walked_starts.group_number = taken.group_number
+            walked_starts.comparison_number = taken.comparison_number
             and walked_starts.position = taken.position
 ),
 
 listed_by_walk as (
     select
-        group_number,
+        comparison_number,
         run_digest,
         primary_value,
         rank,
+        count(*) over in_group as group_size,
         row_number() over in_list as display_order,
         coalesce(rank = lag(rank) over in_list, false) as tied_with_previous
     from ranked_by_walk
     window
+        in_group as (partition by comparison_number),
         in_list as (
-            partition by group_number
+            partition by comparison_number
             order by rank, evidence_order, observed_at desc, run_digest
         )
 ),
@@ -231,13 +228,11 @@ listed as (
 )
 
 select
-    groups.comparison_key,
-    listed.run_digest,
-    listed.primary_value,
-    listed.rank,
-    groups.group_size,
-    listed.display_order,
-    listed.tied_with_previous,
-    'ranking-v1' as policy_version
+    comparison_number,
+    run_digest,
+    primary_value,
+    rank,
+    group_size,
+    display_order,
+    tied_with_previous
 from listed
-inner join groups using (group_number)

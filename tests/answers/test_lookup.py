@@ -1,0 +1,33 @@
+"""Finding a run by the beginning of its digest."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from assets.answers.lookup import Kind, find_all
+from assets.tables.warehouse import Warehouse
+
+
+@pytest.mark.parametrize("length", [4, 7, 8, 9, 12, 64])
+def test_a_beginning_of_a_digest_finds_the_runs_that_have_it_and_no_other(
+    sample_warehouse: Path, length: int
+) -> None:
+    database = str(Warehouse(sample_warehouse).database)
+    with duckdb.connect(database, read_only=True) as connection:
+        rows = connection.sql("select run_digest from runs").fetchall()
+        hexadecimal = [digest.removeprefix("sha256:") for (digest,) in rows]
+        for beginning in {digest[:length] for digest in hexadecimal}:
+            found = find_all(connection, beginning, [Kind.RUN])
+            expected = sorted(digest for digest in hexadecimal if digest.startswith(beginning))
+            assert [item.digest for item in found] == [f"sha256:{digest}" for digest in expected]
+
+
+def test_digits_that_no_digest_begins_with_find_no_run(sample_warehouse: Path) -> None:
+    database = str(Warehouse(sample_warehouse).database)
+    with duckdb.connect(database, read_only=True) as connection:
+        [(digest,)] = connection.sql("select min(run_digest) from runs").fetchall()
+        digits = digest.removeprefix("sha256:")
+        changed = "1" if digits[8] == "0" else "0"
+        beginnings = (f"{digits[:8]}{changed}", "ffffffffffffffff", "00000000000")
+        assert [find_all(connection, text, [Kind.RUN]) for text in beginnings] == [[], [], []]
