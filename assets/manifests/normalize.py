@@ -25,6 +25,7 @@ from assets.manifests.reading import (
     ChunkReader,
     Reading,
     ReadingProcesses,
+    Writing,
     chunks_of,
     reading_processes,
 )
@@ -179,10 +180,11 @@ def _normalize(
         else:
             to_read.append(file)
     reading = Reading(catalog, store.root, staging, snapshot.snapshot_id)
-    batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
-    outcomes = _read_traces(
-        reading, to_read, readers, processes, progress, lambda: _add_catalog(batch, catalog)
-    )
+    part = snapshot.snapshot_id[7:19]
+    described = rows.RowBatch(snapshot.dataset, snapshot.revision)
+    _add_catalog(described, catalog)
+    writing = Writing(described, staging, f"{part}-catalog")
+    outcomes = _read_traces(reading, to_read, writing, readers, processes, progress)
     for outcome in outcomes:
         kind = _kind_of_path(outcome.path)
         counts.read[kind] += outcome.documents
@@ -190,13 +192,14 @@ def _normalize(
         counts.quarantined[kind] += len(outcome.quarantined)
         documents[outcome.path] = outcome.documents
     newest_trace_at = _newest(outcomes, known, snapshot)
-    _add_revision(batch, snapshot, known.previous, newest_trace_at)
-    _add_files(batch, snapshot, known, catalog, outcomes, documents, rejected)
-    part = f"{snapshot.snapshot_id[7:19]}-catalog"
+    listed = rows.RowBatch(snapshot.dataset, snapshot.revision)
+    _add_revision(listed, snapshot, known.previous, newest_trace_at)
+    _add_files(listed, snapshot, known, catalog, outcomes, documents, rejected)
+    writing = Writing(listed, staging, f"{part}-files")
     if readers is not None:
-        readers.write(batch, staging, part)
+        readers.write(writing)
     else:
-        batch.write(staging, part)
+        writing.do()
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
     moved = {
@@ -450,10 +453,10 @@ def _solution_inputs(catalog: Catalog, rejected: list[QuarantinedItem]) -> dict[
 def _read_traces(
     reading: Reading,
     files: list[DatasetFile],
+    also: Writing,
     readers: ReadingProcesses | None,
     processes: int,
     progress: Progress | None,
-    meanwhile: Callable[[], None],
 ) -> list[FileOutcome]:
     done: list[FileOutcome] = []
 
@@ -464,9 +467,9 @@ def _read_traces(
 
     chunks = chunks_of(files, processes)
     if readers is not None:
-        readers.read(reading, chunks, report, meanwhile)
+        readers.read(reading, [*chunks, also], report)
     else:
-        meanwhile()
+        also.do()
         reader = ChunkReader(reading)
         for chunk in chunks:
             report(reader.read(chunk))

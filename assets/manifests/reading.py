@@ -46,6 +46,26 @@ _MEMORY_SETTINGS = {
 }
 
 Chunk = tuple[int, list[DatasetFile]]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A batch that the starting process made, to be written by a reading process.
+
+    To make columns of rows, Arrow imports pandas where there is NumPy, as in the starting process;
+    that takes longer than to write all operations and implementations.
+    """
+
+    batch: RowBatch
+    staging: Path
+    part: str
+
+    def do(self) -> None:
+        """Write it."""
+        self.batch.write(self.staging, self.part)
+
+
+Request = Chunk | Writing
 Report = Callable[[list[FileOutcome]], None]
 
 
@@ -104,13 +124,6 @@ def _size_bytes(chunk: Chunk) -> int:
     return sum(file.size_bytes for file in chunk[1])
 
 
-@dataclass(frozen=True)
-class _Writing:
-    batch: RowBatch
-    staging: Path
-    part: str
-
-
 class ReadingProcesses:
     """Processes that were started and wait for the catalog."""
 
@@ -121,27 +134,23 @@ class ReadingProcesses:
     def read(
         self,
         reading: Reading,
-        chunks: Sequence[Chunk],
+        requests: Sequence[Request],
         report: Report,
-        meanwhile: Callable[[], None],
     ) -> None:
-        """Read all chunks, each by whichever process is free.
-
-        `meanwhile` is called once they have begun, and `report` after each chunk, both in the
-        calling thread.
+        """Do all that is asked, each by whichever process is free; one thread calls `report`.
 
         Raises:
             DatasetError: a damaged raw file, or a reading process that died.
         """
-        waiting: SimpleQueue[Chunk] = SimpleQueue()
+        waiting: SimpleQueue[Request] = SimpleQueue()
         found: SimpleQueue[list[FileOutcome] | BaseException] = SimpleQueue()
 
         def notice(feeding: Future[None]) -> None:
             if error := feeding.exception():
                 found.put(error)
 
-        for chunk in chunks:
-            waiting.put(chunk)
+        for request in requests:
+            waiting.put(request)
         # A program that is gone is found by whoever waits for its answers.
         with suppress(OSError), self._state:
             pickle.dump(reading, self._state)
@@ -149,8 +158,7 @@ class ReadingProcesses:
             for channel in self._channels:
                 pool.submit(_feed, channel, waiting, found).add_done_callback(notice)
             try:
-                meanwhile()
-                for _ in chunks:
+                for _ in requests:
                     outcome = found.get()
                     if isinstance(outcome, BaseException):
                         raise outcome
@@ -160,16 +168,13 @@ class ReadingProcesses:
                 self.stop()
                 raise
 
-    def write(self, batch: RowBatch, staging: Path, part: str) -> None:
-        """Have a batch written that the starting process made; only after `read`.
-
-        To make columns of rows, Arrow imports pandas where there is NumPy, as in the starting
-        process; that takes longer than to write all operations and implementations.
+    def write(self, writing: Writing) -> None:
+        """Have a batch written; only after `read`.
 
         Raises:
             DatasetError: the disk is full, say, or the process died.
         """
-        _ask(self._channels[0], _Writing(batch, staging, part))
+        _ask(self._channels[0], writing)
 
     def stop(self) -> None:
         """End the processes at once."""
@@ -230,7 +235,7 @@ def reading_processes(number: int) -> Iterator[ReadingProcesses]:
 
 def _feed(
     channel: _Channel,
-    waiting: "SimpleQueue[Chunk]",
+    waiting: "SimpleQueue[Request]",
     found: "SimpleQueue[list[FileOutcome] | BaseException]",
 ) -> None:
     with suppress(Empty):
@@ -238,7 +243,7 @@ def _feed(
             found.put(_ask(channel, waiting.get_nowait()))
 
 
-def _ask(channel: _Channel, request: "Chunk | _Writing") -> list[FileOutcome]:
+def _ask(channel: _Channel, request: Request) -> list[FileOutcome]:
     try:
         pickle.dump(request, channel.requests)
         channel.requests.flush()
@@ -291,10 +296,10 @@ def _serve_alone(
             gc.collect()
 
 
-def _answer(reader: ChunkReader, request: Chunk | _Writing) -> list[FileOutcome] | DatasetError:
+def _answer(reader: ChunkReader, request: Request) -> list[FileOutcome] | DatasetError:
     try:
-        if isinstance(request, _Writing):
-            request.batch.write(request.staging, request.part)
+        if isinstance(request, Writing):
+            request.do()
             return []
         return reader.read(request)
     except DatasetError as error:

@@ -86,7 +86,7 @@ def test_a_process_that_dies_is_an_error_and_not_a_hang(tmp_path: Path) -> None:
     with reading_processes(1) as readers:
         readers.stop()
         with pytest.raises(DatasetError, match="ingest again"):
-            readers.read(reading, [(0, [])], lambda outcomes: None, lambda: None)
+            readers.read(reading, [(0, [])], lambda outcomes: None)
 
 
 def test_raw_bytes_that_are_gone_are_named(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_raw_bytes_that_are_gone_are_named(tmp_path: Path) -> None:
     catalog = Catalog(DatasetOrigin("a/b", None, "0" * 40))
     reading = Reading(catalog, store.root, tmp_path, "sha256:" + "0" * 64)
     with reading_processes(1) as readers, pytest.raises(DatasetError, match="raw store"):
-        readers.read(reading, chunks_of([file(1, 10)], 1), lambda outcomes: None, lambda: None)
+        readers.read(reading, chunks_of([file(1, 10)], 1), lambda outcomes: None)
 
 
 def test_a_place_that_cannot_be_written_is_named(
@@ -115,4 +115,4 @@ def test_an_unforeseen_fault_is_raised_and_not_a_hang(tmp_path: Path) -> None:
     reading = Reading(catalog, store.root, tmp_path, "sha256:" + "0" * 64)
     with reading_processes(1) as readers, pytest.raises((TypeError, AttributeError)):
         # Not a chunk: a lock cannot be sent to another process.
-        readers.read(reading, [(0, [Lock()])], lambda outcomes: None, lambda: None)  # type: ignore[list-item]
+        readers.read(reading, [(0, [Lock()])], lambda outcomes: None)  # type: ignore[list-item]
