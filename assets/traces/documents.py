@@ -30,8 +30,7 @@ class OpenDocument(Document):
     def unread(self) -> list[str]:
         """Fields that no model knows, e.g. `init`, `axes.*.parent`, each once."""
         found = dict.fromkeys(self.model_extra or {})
-        for field in type(self).model_fields:
-            value = getattr(self, field)
+        for field, value in vars(self).items():
             many = value.values() if isinstance(value, dict) else value
             if isinstance(value, OpenDocument):
                 found |= dict.fromkeys(f"{field}.{name}" for name in value.unread())
