@@ -197,12 +197,16 @@ class TraceReader:
 
 def _reject_nul(parsed: ParsedTrace) -> None:
     uuid, evaluation = parsed.workload.uuid, parsed.evaluation
-    log = evaluation.log if evaluation is not None else None
-    for field_name, text in ("workload.uuid", uuid), ("evaluation.log", log):
-        if text and "\x00" in text:
-            raise RejectionError(
-                Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
-            )
+    if uuid and "\x00" in uuid:
+        raise _nul("workload.uuid")
+    if evaluation is not None and evaluation.log and "\x00" in evaluation.log:
+        raise _nul("evaluation.log")
+
+
+def _nul(field_name: str) -> RejectionError:
+    return RejectionError(
+        Reason.NUL_CHARACTER, f"{field_name} holds a NUL character", f"$.{field_name}"
+    )
 
 
 def inputs_digests(catalog: Catalog, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
