@@ -20,7 +20,7 @@ from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
 from assets.manifests.trace_rows import RunRow, TraceRows
 from assets.manifests.workloads import Case, case_of
 from assets.traces.documents import TraceEnvironment
-from assets.traces.layout import author_of, kind_of, root_of
+from assets.traces.layout import kind_of
 from assets.traces.lines import RawDocument
 from assets.traces.snapshot import DatasetFile
 
@@ -92,11 +92,12 @@ class _FileReading:
     outcome: FileOutcome
     definitions: set[str] = field(default_factory=set)
     solutions: set[tuple[str, str]] = field(default_factory=set)
+    implementations: dict[tuple[str, str], Implementation] = field(default_factory=dict)
+    """Of the solutions that were found, by solution and definition."""
 
     def __post_init__(self) -> None:
         self.path = self.file.path
         self.kind = "workload" if kind_of(self.path) == "workload" else "trace"
-        self.place = (root_of(self.path), author_of(self.path) or "")
 
 
 class TraceReader:
@@ -107,7 +108,6 @@ class TraceReader:
         self._parser = TraceParser()
         self._cases = Remembered[tuple[str, Hashable], Case]()
         self._environments = Remembered[Hashable, Environment]()
-        self._implementations: dict[tuple[str, str, tuple[str, str]], Implementation] = {}
 
     def read(self, file: DatasetFile, data: bytes, batch: TraceRows) -> FileOutcome:
         """Add the rows of one file to a batch."""
@@ -133,9 +133,12 @@ class TraceReader:
     def _add(self, parsed: ParsedTrace, item: RawDocument, reading: _FileReading) -> None:
         trace, evaluation, reported = parsed.trace, parsed.evaluation, parsed.environment
         definition, solution = trace.definition, trace.solution
-        reading.definitions.add(definition)
-        if solution:
-            reading.solutions.add((solution, definition))
+        names = solution or "", definition
+        implementation = reading.implementations.get(names)
+        if implementation is None:
+            reading.definitions.add(definition)
+            if solution:
+                reading.solutions.add(names)
         _reject_nul(parsed)
         operation = self._catalog.operation(definition)
         if evaluation is None or reported is None:
@@ -152,7 +155,9 @@ class TraceReader:
             raise RejectionError(
                 Reason.NO_SOLUTION, "an evaluation without a solution", "$.solution"
             )
-        implementation = self._implementation(solution, definition, reading)
+        if implementation is None:
+            implementation = self._catalog.implementation(solution, definition, reading.path)
+            reading.implementations[names] = implementation
         case = self._case(parsed, operation)
         # A case is good whatever becomes of the measurement.
         reading.batch.add_case(case, reading.path, item.line)
@@ -178,14 +183,6 @@ class TraceReader:
             case = case_of(parsed.workload, operation)
             self._cases.remember(key, case)
         return case
-
-    def _implementation(self, name: str, definition: str, reading: _FileReading) -> Implementation:
-        key = name, definition, reading.place
-        implementation = self._implementations.get(key)
-        if implementation is None:
-            implementation = self._catalog.implementation(name, definition, reading.path)
-            self._implementations[key] = implementation
-        return implementation
 
     def _environment(self, key: Hashable, reported: TraceEnvironment) -> Environment:
         environment = self._environments.get(key)
