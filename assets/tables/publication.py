@@ -81,9 +81,10 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     Raises:
         WarehouseError: files of another version.
     """
+    # Logs first: what there is to copy of them is copied while the other tables are looked through.
     staged = {
         table: parts
-        for table in STAGED
+        for table in sorted(STAGED, key=lambda table: table != "artifacts")
         if (parts := sorted(str(path) for path in (staging / table).glob("*.parquet")))
     }
     written: dict[str, PublishedTable] = {}
@@ -96,7 +97,7 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
             files = tuple(_write_files(table, new_rows, building))
             if files:
                 written[table] = PublishedTable(files=files)
-    return written
+    return {table: written[table] for table in STAGED if table in written}
 
 
 def _remove_leftovers(warehouse: Warehouse) -> None:
