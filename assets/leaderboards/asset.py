@@ -18,7 +18,6 @@ from assets.leaderboards.build import (
     build_database,
 )
 from assets.leaderboards.catalog import PUBLISHED_PREFIX, ColumnSource, SqlTable, sql_catalog
-from assets.leaderboards.column_lineage import Lineage, column_lineage
 from assets.leaderboards.site.table_plots import table_plots
 from assets.leaderboards.sql_file import Severity
 from assets.tables.warehouse import Warehouse
@@ -28,7 +27,6 @@ PUBLICATION = dg.AssetKey("publication")
 
 WAREHOUSE_POOL = "warehouse"
 _CELL_LENGTH = 60
-_LINEAGE = "lineage.json"
 
 
 class WarehouseSource(Protocol):
@@ -68,11 +66,10 @@ def database_assets(
         except BrokenContractError as error:
             yield from _all_checks(error.outcome)
             raise dg.Failure(error.message, allow_retries=False) from error
-        lineage = column_lineage(tables, opened.root / _LINEAGE)
         plots = table_plots(opened) if catalog is None else {}
         for built in outcome.tables:
             name = built.table.name
-            yield _materialization(built, lineage[name], plots.get(name))
+            yield _materialization(built, plots.get(name))
         yield from _all_checks(outcome)
 
     return database
@@ -125,15 +122,13 @@ def _progress(step: BuildProgress) -> str:
     return f"{step.done} of {step.total}: {step.name}, {rows}"
 
 
-def _materialization(
-    built: TableOutcome, lineage: Lineage, plots: str | None
-) -> dg.MaterializeResult[object]:
+def _materialization(built: TableOutcome, plots: str | None) -> dg.MaterializeResult[object]:
     schema = dg.TableSchema(
         columns=[dg.TableColumn(column.name, column.type, column.text) for column in built.columns]
     )
     metadata: dict[str, dg.MetadataValue] = {
         "dagster/column_schema": dg.MetadataValue.table_schema(schema),
-        "dagster/column_lineage": dg.MetadataValue.column_lineage(_lineage(lineage)),
+        "dagster/column_lineage": dg.MetadataValue.column_lineage(_lineage(built.table)),
         "seconds": dg.MetadataValue.float(round(built.seconds, 3)),
     }
     if built.rows is not None:
@@ -144,9 +139,12 @@ def _materialization(
     return dg.MaterializeResult(asset_key=dg.AssetKey(built.table.name), metadata=metadata)
 
 
-def _lineage(lineage: Lineage) -> dg.TableColumnLineage:
+def _lineage(table: SqlTable) -> dg.TableColumnLineage:
     return dg.TableColumnLineage(
-        {column: [_column_dep(source) for source in found] for column, found in lineage.items()}
+        {
+            column: [_column_dep(source) for source in found]
+            for column, found in table.lineage().items()
+        }
     )
 
 
