@@ -81,10 +81,9 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     Raises:
         WarehouseError: files of another version.
     """
-    # Logs first: what there is to copy of them is copied while the other tables are looked through.
     staged = {
         table: parts
-        for table in sorted(STAGED, key=lambda table: table != "artifacts")
+        for table in STAGED
         if (parts := sorted(str(path) for path in (staging / table).glob("*.parquet")))
     }
     written: dict[str, PublishedTable] = {}
@@ -97,7 +96,7 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
             files = tuple(_write_files(table, new_rows, building))
             if files:
                 written[table] = PublishedTable(files=files)
-    return {table: written[table] for table in STAGED if table in written}
+    return written
 
 
 def _remove_leftovers(warehouse: Warehouse) -> None:
