@@ -77,6 +77,7 @@ class Served:
             "judge": self._judge,
             "call": self._call,
             "keep": self._keep,
+            "look_again": self._look_again,
             "warm": self._warm,
             "place": self._place,
             "repeat": self._repeat,
@@ -171,6 +172,9 @@ class Served:
 
     def _keep(self, request: dict[str, Any]) -> dict[str, Any]:
         return self._opened().keep(request["seed"], self._folder, request["name"])
+
+    def _look_again(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self._opened().look_again(self._folder, request["name"])
 
     def _warm(self, request: dict[str, Any]) -> dict[str, Any]:
         return self._opened().warm(request["seed"], request["seconds"], request["least"])

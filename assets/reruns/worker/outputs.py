@@ -24,8 +24,6 @@ _empty = torch.empty
 _cpu = torch.Tensor.cpu
 _to = torch.Tensor.to
 _copy = torch.Tensor.copy_
-_isnan = torch.isnan
-_any = torch.any
 _data_ptr = torch.Tensor.data_ptr
 _open = open
 _uint8 = torch.uint8
@@ -57,13 +55,6 @@ def poison(tensor: torch.Tensor) -> None:
         _fill(tensor, float("nan"))
     else:
         _fill(tensor, POISON_INTEGER % 2 if tensor.dtype == torch.bool else POISON_INTEGER)
-
-
-def poisoned(tensor: torch.Tensor) -> bool:
-    """Whether a floating-point tensor holds NaN, as poison does; other poison looks like data."""
-    if not tensor.is_floating_point() or not tensor.numel():
-        return False
-    return bool(_any(_isnan(_to(tensor, torch.float32))))
 
 
 def poison_free_memory(outputs: Sequence[OutputSpec], device: torch.device) -> None:

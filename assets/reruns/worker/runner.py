@@ -18,8 +18,8 @@ from .documents import Problem
 from .inputs import InputBuffers
 from .loading import last_lines
 
-#: How long unsynchronized work may still come in before the final outputs are looked at; the
-#: second time is for outputs that still hold poison then (a thread's first launch is slow).
+#: How long unsynchronized work may still come in before the final outputs are looked at, and how
+#: long before outputs that were wrong are looked at again (a thread may be slow, or made to be).
 GRACE_S = 0.05
 LONG_GRACE_S = 1.0
 #: How long a probe keeps the device busy: long enough that every launch of the call is queued
@@ -117,9 +117,6 @@ class Runner:
         """Write out the last call's outputs: as they were in stream order, and as they are now."""
         _sleep(GRACE_S)
         self.device.synchronize()
-        if any(map(outputs.poisoned, self._held)):
-            _sleep(LONG_GRACE_S)
-            self.device.synchronize()
         snapshot = outputs.write(self._snapshot, folder, f"{name}-snapshot")
         final = snapshot
         if not outputs.same(self._snapshot, self._held):
@@ -130,8 +127,14 @@ class Runner:
             "aliased": outputs.aliased(self._held, self.buffers.values),
             "mutated": self.buffers.changed(seed),
         }
-        self._held, self._snapshot = [], []
+        self._snapshot = []
         return result
+
+    def look_again(self, folder: Path, name: str) -> dict[str, Any]:
+        """Write out the last call's outputs as they are after the long grace time."""
+        _sleep(LONG_GRACE_S)
+        self.device.synchronize()
+        return {"final": outputs.write(self._held, folder, f"{name}-later")}
 
     def warm(self, seed: int, seconds: float, least: int) -> dict[str, Any]:
         """Call for some time and at least `least` times; returns calls and device time."""

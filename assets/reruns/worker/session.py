@@ -165,18 +165,30 @@ class Session:
         kept = subject.ask("keep", seed=seed, name=name).values
         reasons, notes = reasons_of_kept(kept, self._facts)
         candidate.notes += [note for note in notes if note not in candidate.notes]
-        judged = self._ask_referee(
+        snapshot, final = _file_names(kept["snapshot"]), _file_names(kept["final"])
+        judged = self._judge(subject, seed, snapshot, final)
+        later: list[str] = []
+        if not judged["correctness"]["right"] and not judged["late_right"]:
+            # What an unfinished output holds says nothing: poison, zeros or any other memory.
+            answer = subject.ask("look_again", name=name)
+            later = _file_names(answer.values["final"])
+            judged = self._judge(subject, seed, snapshot, later)
+        candidate.correctness = _worse(candidate.correctness, judged["correctness"])
+        for file_name in {*snapshot, *final, *later}:
+            (subject.folder / file_name).unlink(missing_ok=True)
+        candidate.fail(*reasons, *reasons_of_judgement(judged, timed))
+
+    def _judge(
+        self, subject: Subject, seed: int, snapshot: list[str], final: list[str]
+    ) -> dict[str, Any]:
+        return self._ask_referee(
             "judge",
             seed=seed,
             folder=str(subject.folder),
-            snapshot=_file_names(kept["snapshot"]),
-            final=_file_names(kept["final"]),
+            snapshot=snapshot,
+            final=final,
             previous_seeds=subject.seeds[-2::-1],
         )
-        candidate.correctness = _worse(candidate.correctness, judged["correctness"])
-        for path in kept["snapshot"] + kept["final"]:
-            (subject.folder / Path(path).name).unlink(missing_ok=True)
-        candidate.fail(*reasons, *reasons_of_judgement(judged, timed))
 
     def _verify(self, candidate: Candidate) -> None:
         replaced = _subject(candidate).ask("verify").values["replaced"]

@@ -1,4 +1,4 @@
-"""Probes keep the device busy until the whole call is queued, and poison is waited for."""
+"""Probes keep the device busy until the whole call is queued, and late work is waited for."""
 
 import json
 import os
@@ -7,8 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
-import json, time, torch
-from assets.reruns.worker import outputs, runner
+import json, tempfile, time, torch
+from pathlib import Path
+from assets.reruns.worker import runner
 from assets.reruns.worker.clocks import CpuDevice
 from assets.reruns.worker.documents import problem_of
 
@@ -64,13 +65,22 @@ subject.call(1, "probe_end", poisoned=False)
 expected = given[-1][0] * 2
 copies = {"snapshot": bool(torch.equal(subject._snapshot[0], expected)),
           "final": bool(torch.equal(subject._held[0], expected))}
-nan = float("nan")
+
+runner.GRACE_S, runner.LONG_GRACE_S = 0.0, 0.0
+subject = runner.Runner(problem_of(definition, workload, {}), CpuDevice())
+subject.set_entry_point(late)
+subject.call(1, "wall", poisoned=False)
+with tempfile.TemporaryDirectory() as folder:
+    folder = Path(folder)
+    kept = subject.keep(1, folder, "kept")
+    finish_late()
+    later = subject.look_again(folder, "kept")["final"]
+    bytes_of = {name: (folder / name).read_bytes().hex() for name in [*kept["final"], *later]}
 print(json.dumps({
     "runways": device.runways, "crowds": device.crowds, "copies": copies,
-    "poisoned": [outputs.poisoned(t) for t in (
-        torch.tensor([1.0, nan]), torch.tensor([1.0]), torch.tensor([1]), torch.tensor([]),
-        torch.tensor([1.0, nan]).to(torch.bfloat16),
-    )],
+    "looked_again": {"kept": [bytes_of[n] for n in kept["final"]],
+                     "later": [bytes_of[n] for n in later],
+                     "expected": [(given[-1][0] * 2).numpy().tobytes().hex()]},
 }))
 """
 
@@ -89,4 +99,6 @@ def test_a_probe_hides_launching_however_slow_the_host_is(torch_python: str) -> 
     assert 60_000 <= crowd_after_slow <= 200_000
     assert crowd_after_fast == 10_000
     assert answer["copies"] == {"snapshot": False, "final": True}
-    assert answer["poisoned"] == [True, False, False, False, True]
+    looked = answer["looked_again"]
+    assert looked["kept"] == ["00" * 32]
+    assert looked["later"] == looked["expected"] != looked["kept"]
