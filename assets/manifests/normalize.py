@@ -181,10 +181,13 @@ def _normalize(
             to_read.append(file)
     reading = Reading(catalog, store.root, staging, snapshot.snapshot_id)
     part = snapshot.snapshot_id[7:19]
-    described = rows.RowBatch(snapshot.dataset, snapshot.revision)
-    _add_catalog(described, catalog)
-    writing = Writing(described, staging, f"{part}-catalog")
-    outcomes = _read_traces(reading, to_read, writing, readers, processes, progress)
+
+    def described() -> Writing:
+        batch = rows.RowBatch(snapshot.dataset, snapshot.revision)
+        _add_catalog(batch, catalog)
+        return Writing(batch, staging, f"{part}-catalog")
+
+    outcomes = _read_traces(reading, to_read, described, readers, processes, progress)
     for outcome in outcomes:
         kind = _kind_of_path(outcome.path)
         counts.read[kind] += outcome.documents
@@ -453,7 +456,7 @@ def _solution_inputs(catalog: Catalog, rejected: list[QuarantinedItem]) -> dict[
 def _read_traces(
     reading: Reading,
     files: list[DatasetFile],
-    also: Writing,
+    also: Callable[[], Writing],
     readers: ReadingProcesses | None,
     processes: int,
     progress: Progress | None,
@@ -467,9 +470,9 @@ def _read_traces(
 
     chunks = chunks_of(files, processes)
     if readers is not None:
-        readers.read(reading, [*chunks, also], report)
+        readers.read(reading, chunks, report, also)
     else:
-        also.do()
+        also().do()
         reader = ChunkReader(reading)
         for chunk in chunks:
             report(reader.read(chunk))

@@ -20,7 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
+from threading import Thread
 from typing import BinaryIO, cast
 
 from assets.manifests.catalog import Catalog
@@ -134,23 +135,26 @@ class ReadingProcesses:
     def read(
         self,
         reading: Reading,
-        requests: Sequence[Request],
+        chunks: Sequence[Chunk],
         report: Report,
+        also: Callable[[], Writing] | None = None,
     ) -> None:
-        """Do all that is asked, each by whichever process is free; one thread calls `report`.
+        """Have each chunk read by whichever process is free; this thread calls `report`.
+
+        What is to be written `also` is made while the first chunks are read.
 
         Raises:
             DatasetError: a damaged raw file, or a reading process that died.
         """
-        waiting: SimpleQueue[Request] = SimpleQueue()
+        waiting: SimpleQueue[Request | None] = SimpleQueue()
         found: SimpleQueue[list[FileOutcome] | BaseException] = SimpleQueue()
 
         def notice(feeding: Future[None]) -> None:
             if error := feeding.exception():
                 found.put(error)
 
-        for request in requests:
-            waiting.put(request)
+        for chunk in chunks:
+            waiting.put(chunk)
         # A program that is gone is found by whoever waits for its answers.
         with suppress(OSError), self._state:
             pickle.dump(reading, self._state)
@@ -158,14 +162,22 @@ class ReadingProcesses:
             for channel in self._channels:
                 pool.submit(_feed, channel, waiting, found).add_done_callback(notice)
             try:
-                for _ in requests:
+                requests = len(chunks)
+                if also is not None:
+                    waiting.put(also())
+                    requests += 1
+                for _ in self._channels:
+                    waiting.put(None)
+                for _ in range(requests):
                     outcome = found.get()
                     if isinstance(outcome, BaseException):
                         raise outcome
                     report(outcome)
             except BaseException:
-                # Else the pool would wait until all chunks are read.
+                # Else the pool would wait until all chunks are read, or for more of them.
                 self.stop()
+                for _ in self._channels:
+                    waiting.put(None)
                 raise
 
     def write(self, writing: Writing) -> None:
@@ -176,12 +188,25 @@ class ReadingProcesses:
         """
         _ask(self._channels[0], writing)
 
+    def close(self) -> None:
+        """Close what the catalog goes through, if it was never sent."""
+        with suppress(OSError):
+            self._state.close()
+
     def stop(self) -> None:
-        """End the processes at once."""
+        """End the processes at once; when they are gone, nothing is written any more."""
+        self._end()
+        self._program.wait()
+
+    def dismiss(self) -> None:
+        """End processes that have nothing to do, without waiting until their memory is free."""
+        self._end()
+        Thread(target=self._program.wait).start()
+
+    def _end(self) -> None:
         if self._program.returncode is None:
             # The group of the program: its children are in it, and it stays until they are gone.
             os.killpg(self._program.pid, signal.SIGTERM)
-            self._program.wait()
 
 
 @dataclass(frozen=True)
@@ -200,7 +225,7 @@ class _Channel:
 
 @contextmanager
 def reading_processes(number: int) -> Iterator[ReadingProcesses]:
-    """Start processes; they end with the block."""
+    """Start processes; they have nothing more to do when the block ends."""
     far_ends: list[int] = []
     channels: list[_Channel] = []
     for _ in range(number):
@@ -209,7 +234,7 @@ def reading_processes(number: int) -> Iterator[ReadingProcesses]:
         far_ends += requests_end, answers_end
         channels.append(_Channel(os.fdopen(requests, "wb"), os.fdopen(answers, "rb")))
     try:
-        with subprocess.Popen(
+        program = subprocess.Popen(
             [sys.executable, "-m", "assets.manifests.reading_process", *map(str, far_ends)],
             stdin=subprocess.PIPE,
             stdout=2,  # whatever prints must not get between what the starting process prints
@@ -220,14 +245,18 @@ def reading_processes(number: int) -> Iterator[ReadingProcesses]:
                 **_MEMORY_SETTINGS,
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             },
-        ) as program:
-            for descriptor in far_ends:
-                os.close(descriptor)
-            readers = ReadingProcesses(program, channels)
-            try:
-                yield readers
-            finally:
-                readers.stop()
+        )
+        for descriptor in far_ends:
+            os.close(descriptor)
+        readers = ReadingProcesses(program, channels)
+        try:
+            yield readers
+        except BaseException:
+            readers.stop()
+            raise
+        finally:
+            readers.close()
+        readers.dismiss()
     finally:
         for channel in channels:
             channel.close()
@@ -235,12 +264,11 @@ def reading_processes(number: int) -> Iterator[ReadingProcesses]:
 
 def _feed(
     channel: _Channel,
-    waiting: "SimpleQueue[Request]",
+    waiting: "SimpleQueue[Request | None]",
     found: "SimpleQueue[list[FileOutcome] | BaseException]",
 ) -> None:
-    with suppress(Empty):
-        while True:
-            found.put(_ask(channel, waiting.get_nowait()))
+    while (request := waiting.get()) is not None:
+        found.put(_ask(channel, request))
 
 
 def _ask(channel: _Channel, request: Request) -> list[FileOutcome]:
