@@ -1,6 +1,6 @@
 """Manifests as rows of `records.SCHEMAS`, and the batch that gathers them for a Parquet part."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from assets.manifests.workloads import Case
 PARSER_VERSION = "1"
 
 Row = dict[str, Any]
-Columns = Mapping[str, "list[Any] | str | bool"]
+Columns = Mapping[str, "list[Any] | pa.Array | str | bool"]
 """Values by column: one for each row, or one for all of them."""
 
 # Hardly any two are the same: Parquet would try to make a dictionary of them in vain.
@@ -44,13 +44,15 @@ class RowBatch:
         values["line"] = line
         self.rows[table].append(values)
 
-    def table(self, name: str) -> pa.Table:
-        """The rows of one table."""
-        rows = self.rows[name]
-        columns = {
-            column: [row.get(column) for row in rows] for column in records.SCHEMAS[name].names
-        }
-        return self.arrow_table(name, len(rows), columns)
+    def tables(self) -> Iterator[tuple[str, str, pa.Table]]:
+        """Name, ending of the part's name, and rows of every table that has some."""
+        for name, rows in self.rows.items():
+            if rows:
+                columns = {
+                    column: [row.get(column) for row in rows]
+                    for column in records.SCHEMAS[name].names
+                }
+                yield name, "", self.arrow_table(name, len(rows), columns)
 
     def arrow_table(self, name: str, size: int, columns: Columns) -> pa.Table:
         """Columns with their provenance; a column that is absent is null in all `size` rows."""
@@ -61,20 +63,22 @@ class RowBatch:
 
     def write(self, directory: Path, part: str) -> None:
         """Write every table that has rows to `<directory>/<table>/<part>.parquet`."""
-        for name in self.rows:
-            table = self.table(name)
-            if table.num_rows:
-                folder = directory / name
-                folder.mkdir(parents=True, exist_ok=True)
-                pq.write_table(
-                    table,
-                    folder / f"{part}.parquet",
-                    compression="zstd",
-                    use_dictionary=[n for n in table.column_names if n not in _DISTINCT_TEXTS],
-                )
+        for name, ending, table in self.tables():
+            folder = directory / name
+            folder.mkdir(parents=True, exist_ok=True)
+            pq.write_table(
+                table,
+                folder / f"{part}{ending}.parquet",
+                compression="zstd",
+                use_dictionary=[n for n in table.column_names if n not in _DISTINCT_TEXTS],
+            )
 
 
-def _column(values: list[Any] | str | bool | None, kind: pa.DataType, size: int) -> pa.Array:
+def _column(
+    values: list[Any] | pa.Array | str | bool | None, kind: pa.DataType, size: int
+) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
     if not isinstance(values, list):
         return pa.repeat(pa.scalar(values, kind), size)
     try:
@@ -223,7 +227,6 @@ def add_source(
 def add_case(batch: RowBatch, case: Case, path: str, line: int) -> None:
     """A workload."""
     spec = case.manifest.spec
-    axes = spec["axes"]
     batch.add(
         "workloads",
         path,
@@ -232,8 +235,8 @@ def add_case(batch: RowBatch, case: Case, path: str, line: int) -> None:
         operation_digest=spec["operationSpecDigest"],
         definition_name=case.definition,
         external_id=case.external_id,
-        axes_json=canonical_json(axes),
-        axes_label=", ".join(f"{name}={value}" for name, value in axes.items()),
+        axes_json=case.axes_json,
+        axes_label=case.axes_label,
         shape_summary=case.shape_summary,
         dtypes=case.dtypes,
         layout_keys=case.layout_keys,

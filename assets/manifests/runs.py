@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 from pydantic import ValidationError
@@ -185,7 +185,7 @@ def _leading_integer(text: str | None) -> int | None:
     return int(digits) if digits else None
 
 
-class Times(NamedTuple):
+class Times(Struct, frozen=True, gc=False):
     """Raw times of a run in ms; None where upstream states none that is finite."""
 
     latency_ms: float | None = None
@@ -193,11 +193,24 @@ class Times(NamedTuple):
     speedup_factor: float | None = None
 
 
-class Errors(NamedTuple):
+class Errors(Struct, frozen=True, gc=False):
     """Largest errors; None where upstream states no bound (NaN, Infinity)."""
 
     absolute: float | None = None
     relative: float | None = None
+
+
+class Log(Struct, frozen=True, gc=False):
+    """What a run printed: its UTF-8 and the digest of that; None where it printed nothing."""
+
+    content: bytes
+    digest: str | None
+
+
+def log_of(text: str | None) -> Log:
+    """The log that a trace brings."""
+    content = utf8(text) if text else b""
+    return Log(content, sha256_digest(content) if content else None)
 
 
 class Run(Struct, frozen=True, gc=False):
@@ -219,8 +232,7 @@ class Run(Struct, frozen=True, gc=False):
     metric_key: str
     mean_ns: int | None
     observed_at: datetime
-    log: bytes
-    log_digest: str | None
+    log: Log
     times: Times
     errors: Errors
     correctness_extra_json: str | None
@@ -266,6 +278,7 @@ def run_of(
     implementation: Implementation,
     case: Case,
     environment: Environment,
+    log: Log,
 ) -> Run:
     """The run that a trace reports.
 
@@ -282,8 +295,6 @@ def run_of(
     times = _performance(evaluation.performance, status)
     errors = _correctness(evaluation.correctness)
     observed_at, observed_at_text = _observed_at(evaluation.timestamp)
-    log = utf8(evaluation.log) if evaluation.log else b""
-    log_digest = sha256_digest(log) if log else None
     mean_ns = None if times.latency_ms is None else round_half_up(times.latency_ms * 1e6)
     metric = NO_METRIC_KEY if mean_ns is None else LATENCY_METRIC_KEY
     protocol = trace_protocol().digest
@@ -293,7 +304,7 @@ def run_of(
     identity = (
         f'{{"apiVersion":"{API_VERSION}","kind":"BenchmarkRun","spec":{{'
         f"{'' if evaluation.correctness is None else _correctness_json(errors)}"
-        f'"environmentDigest":"{environment.digest}",{_evidence_json(log_digest)}'
+        f'"environmentDigest":"{environment.digest}",{_evidence_json(log.digest)}'
         f'"implementationDigest":"{implementation.digest}","observedAt":"{observed_at_text}",'
         f'"protocolDigest":"{protocol}","sourceNative":{{"benchmark":{operation.name_json},'
         f'{"" if mean_ns is None else _metrics_json(times)}"source":"{SOURCE}"}},'
@@ -316,7 +327,6 @@ def run_of(
         mean_ns=mean_ns,
         observed_at=observed_at,
         log=log,
-        log_digest=log_digest,
         times=times,
         errors=errors,
         correctness_extra_json=_extra_json(evaluation.correctness),

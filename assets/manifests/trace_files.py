@@ -15,7 +15,7 @@ from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.rows import PARSER_VERSION
-from assets.manifests.runs import Environment, environment_of, run_of
+from assets.manifests.runs import Environment, Log, environment_of, log_of, run_of
 from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
 from assets.manifests.trace_rows import RunRow, TraceRows
 from assets.manifests.workloads import Case, case_of
@@ -108,6 +108,7 @@ class TraceReader:
         self._parser = TraceParser()
         self._cases = Remembered[tuple[str, Hashable], Case]()
         self._environments = Remembered[Hashable, Environment]()
+        self._latest_log: tuple[str | None, Log] = None, log_of(None)
 
     def read(self, file: DatasetFile, data: bytes, batch: TraceRows) -> FileOutcome:
         """Add the rows of one file to a batch."""
@@ -169,6 +170,7 @@ class TraceReader:
             implementation=implementation,
             case=case,
             environment=environment,
+            log=self._log(evaluation.log),
         )
         reading.batch.add_run(RunRow(reading.path, item.line, run))
         outcome = reading.outcome
@@ -190,6 +192,14 @@ class TraceReader:
             environment = environment_of(reported)
             self._environments.remember(key, environment)
         return environment
+
+    def _log(self, text: str | None) -> Log:
+        # One failure after the other has the same log; to compare costs far less than a digest.
+        latest, log = self._latest_log
+        if text != latest:
+            log = log_of(text)
+            self._latest_log = text, log
+        return log
 
 
 def _reject_nul(parsed: ParsedTrace) -> None:

@@ -4,6 +4,9 @@ There are up to 10**7 of them, and one dict a row, as the other tables have, wou
 reading the traces. What the columns mean is said in `records` and `sql/tables/`.
 """
 
+from collections.abc import Iterator
+from itertools import accumulate
+
 import pyarrow as pa
 from msgspec import Struct
 
@@ -17,6 +20,12 @@ from assets.manifests.workloads import Case
 _MOST_OBJECTS = 2000
 _MOST_LOG_BYTES = 4 * 1024 * 1024
 _NOT_MEASURED_LOG = b"Solution skipped after"
+
+# Short logs (an error, a solution that was skipped) are the same in many files, long ones hardly
+# ever. Publishing copies the new rows of a part that has others too, so these are in parts of
+# their own.
+_SHORT_LOG_BYTES = 1024
+_SHORT = "-short"
 
 # By whether the source is available and whether there is a log. What could not be identified is
 # in quarantine.
@@ -45,7 +54,8 @@ class TraceRows(RowBatch):
         self._runs: list[RunRow] = []
         self._logs: list[RunRow] = []
         self._log_bytes = 0
-        self._settled: dict[str, list[pa.Table]] = {"runs": [], "measurements": [], "artifacts": []}
+        # By table and ending of the part's name.
+        self._settled: dict[tuple[str, str], list[pa.Table]] = {}
         # What several traces share is written once a batch.
         self._cases: set[tuple[str, str, str, str]] = set()
         self._environment_digests: set[str] = set()
@@ -60,37 +70,45 @@ class TraceRows(RowBatch):
 
     def add_run(self, row: RunRow) -> None:
         """A trace, with its measurement, its log and its environment."""
-        environment, log_digest = row.run.environment, row.run.log_digest
+        environment, log_digest = row.run.environment, row.run.log.digest
         if environment.digest not in self._environment_digests:
             self._environment_digests.add(environment.digest)
             add_environment(self, environment, row.path, row.line)
         if log_digest not in self._log_digests:
             self._log_digests.add(log_digest)
             self._logs.append(row)
+        if not self._runs or self._runs[-1].run.log is not row.run.log:
+            self._log_bytes += len(row.run.log.content)
         self._runs.append(row)
-        self._log_bytes += len(row.run.log)
         if len(self._runs) >= _MOST_OBJECTS or self._log_bytes >= _MOST_LOG_BYTES:
             self._settle()
 
-    def table(self, name: str) -> pa.Table:
-        """The rows of one table."""
-        if name not in self._settled:
-            return super().table(name)
+    def tables(self) -> Iterator[tuple[str, str, pa.Table]]:
+        """Name, ending of the part's name, and rows of every table that has some."""
+        yield from super().tables()
         self._settle()
-        return pa.concat_tables(self._settled[name])
+        for (name, ending), tables in self._settled.items():
+            yield name, ending, pa.concat_tables(tables)
 
     def _settle(self) -> None:
         """Make columns of the runs so far and forget them."""
-        runs, logs = self._runs, self._logs
+        runs = self._runs
         measured = [row for row in runs if row.run.mean_ns is not None]
-        for name, rows, columns in (
-            ("runs", runs, _run_columns(runs)),
-            ("measurements", measured, _measurement_columns(measured)),
-            ("artifacts", logs, _log_columns(logs)),
+        short: list[RunRow] = []
+        long: list[RunRow] = []
+        for row in self._logs:
+            (short if len(row.run.log.content) <= _SHORT_LOG_BYTES else long).append(row)
+        for name, ending, rows, columns_of in (
+            ("runs", "", runs, _run_columns),
+            ("measurements", "", measured, _measurement_columns),
+            ("artifacts", "", long, _log_columns),
+            ("artifacts", _SHORT, short, _log_columns),
         ):
-            self._settled[name].append(self.arrow_table(name, len(rows), columns))
+            if rows:
+                table = self.arrow_table(name, len(rows), columns_of(rows))
+                self._settled.setdefault((name, ending), []).append(table)
         runs.clear()
-        logs.clear()
+        self._logs.clear()
         self._log_bytes = 0
 
 
@@ -101,7 +119,7 @@ def _run_columns(rows: list[RunRow]) -> Columns:
     cases = [run.case for run in runs]
     environments = [run.environment for run in runs]
     is_measured = [run.mean_ns is not None for run in runs]
-    has_log = [run.log_digest is not None for run in runs]
+    has_log = [run.log.digest is not None for run in runs]
     return {
         "path": [row.path for row in rows],
         "line": [row.line for row in rows],
@@ -143,9 +161,9 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "raw_timestamp": [run.raw_timestamp for run in runs],
         "raw_status": [run.raw_status for run in runs],
         "raw_hardware": [environment.reported_hardware for environment in environments],
-        "log_digest": [run.log_digest for run in runs],
-        "log_size_bytes": [len(run.log) or None for run in runs],
-        "not_measured": [run.log.startswith(_NOT_MEASURED_LOG) for run in runs],
+        "log_digest": [run.log.digest for run in runs],
+        "log_size_bytes": [len(run.log.content) or None for run in runs],
+        "not_measured": [run.log.content.startswith(_NOT_MEASURED_LOG) for run in runs],
         "canonical_json": [run.identity_json for run in runs],
         "metadata_json": [run.metadata_json for run in runs],
     }
@@ -163,13 +181,21 @@ def _measurement_columns(rows: list[RunRow]) -> Columns:
     }
 
 
+def _texts(values: list[bytes]) -> pa.Array:
+    """UTF-8 as texts: put together without being read, as logs are most of what there is."""
+    offsets = pa.array([0, *accumulate(map(len, values))], pa.int32())
+    return pa.StringArray.from_buffers(
+        len(values), offsets.buffers()[1], pa.py_buffer(b"".join(values))
+    )
+
+
 def _log_columns(rows: list[RunRow]) -> Columns:
     return {
         "path": [row.path for row in rows],
         "line": [row.line for row in rows],
-        "artifact_digest": [row.run.log_digest for row in rows],
+        "artifact_digest": [row.run.log.digest for row in rows],
         "kind": "log",
         "media_type": "text/plain",
-        "size_bytes": [len(row.run.log) for row in rows],
-        "content": [row.run.log for row in rows],
+        "size_bytes": [len(row.run.log.content) for row in rows],
+        "content": _texts([row.run.log.content for row in rows]),
     }

@@ -64,25 +64,35 @@ class Case:
         """The editorial name that runs of this case have."""
         return names.kebab(f"sol-trace-{self.definition}-{self.external_id[:8]}")
 
-    @property
+    @cached_property
+    def axes_json(self) -> str:
+        """Sizes by axis."""
+        return canonical_json(self.manifest.spec["axes"])
+
+    @cached_property
+    def axes_label(self) -> str:
+        """Sizes by axis, to be read."""
+        return ", ".join(f"{name}={value}" for name, value in self.manifest.spec["axes"].items())
+
+    @cached_property
     def shape_summary(self) -> str:
         """Shape of the first tensor, e.g. `[1, 16, 512]`."""
         for tensor in self.manifest.spec["tensors"].values():
             return f"[{', '.join(map(str, tensor['shape']))}]"
         return "[]"
 
-    @property
+    @cached_property
     def dtypes(self) -> list[str]:
         """Dtypes of the tensors, sorted."""
         return sorted({tensor["dtype"] for tensor in self.manifest.spec["tensors"].values()})
 
-    @property
+    @cached_property
     def layout_keys(self) -> list[str]:
         """Layouts of the tensors, sorted."""
         tensors = self.manifest.spec["tensors"].values()
         return sorted({layout_key(tensor["shape"]) for tensor in tensors})
 
-    @property
+    @cached_property
     def generators(self) -> list[str]:
         """Where tensor contents come from, sorted."""
         return sorted(

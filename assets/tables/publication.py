@@ -81,9 +81,10 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     Raises:
         WarehouseError: files of another version.
     """
+    # Logs first: what there is to copy of them is copied while the other tables are looked through.
     staged = {
         table: parts
-        for table in STAGED
+        for table in sorted(STAGED, key=lambda table: table != "artifacts")
         if (parts := sorted(str(path) for path in (staging / table).glob("*.parquet")))
     }
     written: dict[str, PublishedTable] = {}
@@ -96,7 +97,7 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
             files = tuple(_write_files(table, new_rows, building))
             if files:
                 written[table] = PublishedTable(files=files)
-    return written
+    return {table: written[table] for table in STAGED if table in written}
 
 
 def _remove_leftovers(warehouse: Warehouse) -> None:
@@ -137,8 +138,9 @@ def _write_files(
     numbers = count()
     partly_new: dict[str, pa.Array] = {}
     for part, indices in new_rows.items():
-        _expect_contract(table, part)
-        if len(indices) < pq.read_metadata(part).num_rows:
+        metadata = pq.read_metadata(part)
+        _expect_contract(table, part, metadata)
+        if len(indices) < metadata.num_rows:
             partly_new[part] = indices
         else:
             path = building / f"{table}-{next(numbers):05d}.parquet"
@@ -160,8 +162,8 @@ def _link(part: Path, path: Path) -> None:
         shutil.copyfile(part, path)
 
 
-def _expect_contract(table: str, part: str) -> None:
-    if pq.read_schema(part).names != STAGED[table].names:
+def _expect_contract(table: str, part: str, metadata: pq.FileMetaData) -> None:
+    if metadata.schema.to_arrow_schema().names != STAGED[table].names:
         raise WarehouseError(
             f"{part}: the columns are not those of table {table}; remove the staging folder and "
             "ingest again"

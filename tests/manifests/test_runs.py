@@ -14,7 +14,7 @@ from assets.manifests.instants import InstantError, instant_text, utc_instant
 from assets.manifests.kinds import BenchmarkRun, Manifest, Metadata, dump
 from assets.manifests.operations import operation_of
 from assets.manifests.quarantine import Reason, RejectionError
-from assets.manifests.runs import Run, environment_of, round_half_up, run_of
+from assets.manifests.runs import Run, environment_of, log_of, round_half_up, run_of
 from assets.manifests.workloads import case_of
 from assets.traces.documents import Definition, Evaluation, Solution, Trace
 from tests.builders import REMOVED, REVISION, Json, dataset, definition, ingest, solution, trace
@@ -43,6 +43,7 @@ def run(document: Json) -> Run:
         implementation=IMPLEMENTATION,
         case=case_of(read.workload, OPERATION),
         environment=environment_of(read.evaluation.environment),
+        log=log_of(read.evaluation.log),
     )
 
 

@@ -76,6 +76,16 @@ def test_published_files_never_change(warehouse: Warehouse, tmp_path: Path) -> N
     assert {path: Path(path).read_bytes() for path in files} == files
 
 
+def test_a_part_that_is_all_new_is_taken_as_it_is_and_no_other_is(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    staging = stage(stage(tmp_path / "1", "a", "x", "y"), "b", "y", "z")
+    publish(warehouse, staging, REQUEST)
+    published_files = {Path(path).stat().st_ino for path in warehouse.files("projects")}
+    staged_files = [staging / "projects" / f"{part}.parquet" for part in "ab"]
+    assert [path.stat().st_ino in published_files for path in staged_files] == [True, False]
+
+
 def test_a_staged_file_of_another_shape_is_refused_whole(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
