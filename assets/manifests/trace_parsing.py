@@ -6,7 +6,9 @@ and only a line that brings a new one is read as a whole `Trace`.
 """
 
 from collections.abc import Hashable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from msgspec import Struct
 
 from assets.manifests.catalog import parse_item
 from assets.manifests.quarantine import RejectionError
@@ -30,7 +32,7 @@ class Remembered(dict[_Key, _Value]):
         self[key] = value
 
 
-class ParsedTrace(NamedTuple):
+class ParsedTrace(Struct, frozen=True, gc=False):
     """A good trace, with its workload and environment beside it, since outlines have none.
 
     Keys that are the same stand for contents that are the same. `evaluation` and `environment`

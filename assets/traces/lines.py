@@ -10,7 +10,8 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from msgspec import Struct
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Files that were written one after the other bring their byte order marks along.
@@ -24,7 +25,7 @@ EXCERPT_CHARACTERS = 200
 NESTED_TOO_DEEPLY = "no JSON: nested too deeply"
 
 
-class RawDocument(NamedTuple):
+class RawDocument(Struct, frozen=True, gc=False):
     """The text of one JSON value and the 1-based line it starts on."""
 
     line: int
