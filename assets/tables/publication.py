@@ -109,27 +109,30 @@ def _remove_leftovers(warehouse: Warehouse) -> None:
 def _new_rows(
     connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str, parts: list[str]
 ) -> dict[str, pa.Array]:
-    """Rows to publish (0-based indices) by staged file."""
+    """Rows to publish (0-based indices) by staged file.
+
+    A file has its place in `parts` as `file_index`, a virtual column of DuckDB's `read_parquet`
+    that takes a tenth of the memory of long file names.
+    """
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
-    new_rows: dict[str, list[pa.Array]] = {}
+    new_rows: dict[int, list[pa.Array]] = {}
     try:
         found = connection.sql(
             query, params={"staged": parts, "published": warehouse.files(table)}
         ).to_arrow_reader(_BATCH_ROWS)
-        # By batches, because every row comes with the long name of its file; in the order of files.
+        # In the order of files.
         for batch in found:
-            files = batch["filename"].dictionary_encode()
-            runs = pc.run_end_encode(files.indices)
-            ends = runs.run_ends.to_pylist()
-            for code, start, end in zip(runs.values.to_pylist(), [0, *ends], ends, strict=False):
+            files = pc.run_end_encode(batch["file_index"])
+            ends = files.run_ends.to_pylist()
+            for index, start, end in zip(files.values.to_pylist(), [0, *ends], ends, strict=False):
                 rows = batch["file_row_number"].slice(start, end - start)
-                new_rows.setdefault(files.dictionary[code].as_py(), []).append(rows)
+                new_rows.setdefault(index, []).append(rows)
     except duckdb.Error as error:
         raise WarehouseError(
             f"{warehouse.root}: table {table} could not be published ({error}); run "
             "`kernelindex doctor`"
         ) from error
-    return {name: pa.concat_arrays(rows) for name, rows in new_rows.items()}
+    return {parts[index]: pa.concat_arrays(rows) for index, rows in new_rows.items()}
 
 
 def _write_files(

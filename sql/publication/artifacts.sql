@@ -1,14 +1,14 @@
 -- Which staged rows of the table artifacts are new: once per key, and in no publication yet.
 -- Parameters: staged and published (lists of Parquet files).
 -- key: artifact_digest
--- column filename: staged file
+-- column file_index: 0-based place of the file among the staged ones
 -- column file_row_number: 0-based row of that file
 with staged as (
     select
         artifact_digest,
-        filename,
+        file_index,
         file_row_number
-    from read_parquet($staged, filename = true, file_row_number = true)
+    from read_parquet($staged, file_row_number = true)
     qualify row_number() over (partition by artifact_digest order by path, line) = 1
 ),
 
@@ -18,8 +18,8 @@ published as (
 )
 
 select
-    filename,
+    file_index,
     file_row_number
 from staged
 anti join published using (artifact_digest)
-order by filename, file_row_number
+order by file_index, file_row_number

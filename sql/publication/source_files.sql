@@ -1,14 +1,14 @@
 -- Which staged rows of the table source_files are new: once per key, and in no publication yet.
 -- Parameters: staged and published (lists of Parquet files).
 -- key: dataset, revision, path, file_digest, inputs_digest, parser_version
--- column filename: staged file
+-- column file_index: 0-based place of the file among the staged ones
 -- column file_row_number: 0-based row of that file
 with staged as (
     select
         dataset, revision, path, file_digest, inputs_digest, parser_version,
-        filename,
+        file_index,
         file_row_number
-    from read_parquet($staged, filename = true, file_row_number = true)
+    from read_parquet($staged, file_row_number = true)
     qualify row_number() over (partition by dataset, revision, path, file_digest, inputs_digest, parser_version order by path, line) = 1
 ),
 
@@ -18,8 +18,8 @@ published as (
 )
 
 select
-    filename,
+    file_index,
     file_row_number
 from staged
 anti join published using (dataset, revision, path, file_digest, inputs_digest, parser_version)
-order by filename, file_row_number
+order by file_index, file_row_number
