@@ -109,7 +109,7 @@ class Implementation:
         """The implementation digest."""
         return self.manifest.digest
 
-    @property
+    @cached_property
     def source_available(self) -> bool:
         """Whether the source can be had: kept here, or at a repository that is named."""
         return self.source is not None or "repository" in self.manifest.spec["projectRevision"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+_OPEN, _CLOSE = b"{}"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Files that were written one after the other bring their byte order marks along.
 _BLANK_BYTES = b" \t\r\n"
@@ -54,12 +55,16 @@ def read_documents(data: bytes) -> Iterator[RawDocument | Malformed]:
         end = data.find(b"\n", position)
         end = len(data) if end < 0 else end
         line += 1
-        stripped = data[position:end].strip(_BLANK_BYTES)
-        if stripped.startswith(_BYTE_ORDER_MARK):
-            stripped = stripped[len(_BYTE_ORDER_MARK) :].lstrip(_BLANK_BYTES)
-        if stripped[:1] == b"{" and stripped[-1:] == b"}" and not _goes_on(data, end):
-            yield RawDocument(line, stripped)
-        elif stripped:
+        document = data[position:end]
+        is_object = data[position] == _OPEN and data[end - 1] == _CLOSE
+        if not is_object:
+            document = document.strip(_BLANK_BYTES)
+            if document.startswith(_BYTE_ORDER_MARK):
+                document = document[len(_BYTE_ORDER_MARK) :].lstrip(_BLANK_BYTES)
+            is_object = document[:1] == b"{" and document[-1:] == b"}"
+        if is_object and not _goes_on(data, end):
+            yield RawDocument(line, document)
+        elif document:
             # Not one document a line from here on.
             yield from _Scanner(data[position:].decode("utf-8", "surrogateescape"), line).scan()
             return
@@ -77,7 +82,7 @@ def cut_again(document: RawDocument) -> list[RawDocument | Malformed]:
 
 def _goes_on(data: bytes, end_of_line: int) -> bool:
     """Whether the value of a line that ends with `}` may go on in the next one."""
-    if data[end_of_line + 1 : end_of_line + 2] in (b"{", b""):
+    if end_of_line + 1 >= len(data) or data[end_of_line + 1] == _OPEN:
         return False
     match = _NEXT_BYTE.match(data, end_of_line)
     return match is not None and match[1] in (b",", b"}")
