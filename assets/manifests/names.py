@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
 
+#: What the harness of all published traces is called.
+SOURCE = "flashinfer-bench"
+
 # Public index, its dtype table (v1alpha1). What is not in it is lower-cased to a token.
 DTYPES = {
     "bfloat16": "bf16",

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 from assets.manifests import records
 from assets.manifests.canonical import canonical_json, utf8
 from assets.manifests.catalog import Located
+from assets.manifests.environments import Environment
 from assets.manifests.implementations import Implementation, Project, SourceFile
 from assets.manifests.kinds import Manifest
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem
-from assets.manifests.runs import Environment
 from assets.manifests.workloads import Case
 
 PARSER_VERSION = "1"

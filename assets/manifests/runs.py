@@ -1,14 +1,12 @@
-"""Traces become BenchmarkRun manifests with their environment and keys."""
+"""Traces become BenchmarkRun manifests with their keys."""
 
 import json
 import math
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
-from pydantic import ValidationError
 
 from assets.manifests import names
 from assets.manifests.canonical import (
@@ -18,15 +16,12 @@ from assets.manifests.canonical import (
     sha256_digest,
     utf8,
 )
+from assets.manifests.environments import Environment
 from assets.manifests.implementations import Implementation
 from assets.manifests.instants import InstantError, instant_and_text
 from assets.manifests.kinds import (
     BenchmarkProtocol,
     Comparability,
-    EnvironmentHardware,
-    EnvironmentSoftware,
-    ExecutionEnvironment,
-    Framework,
     Harness,
     Manifest,
     Measurement,
@@ -35,7 +30,6 @@ from assets.manifests.kinds import (
 )
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import Reason, RejectionError
-from assets.manifests.rejections import rejection_of
 from assets.manifests.workloads import COMPARATOR, Case
 from assets.traces.documents import (
     Correctness,
@@ -43,7 +37,6 @@ from assets.traces.documents import (
     Measured,
     Performance,
     Trace,
-    TraceEnvironment,
 )
 from assets.traces.outlines import (
     CorrectnessOutline,
@@ -52,7 +45,6 @@ from assets.traces.outlines import (
     TraceOutline,
 )
 
-SOURCE = "flashinfer-bench"
 NO_METRIC_KEY = "none"
 _MAX_LATENCY_NS = 2**53 - 1
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "inf": math.inf}
@@ -76,7 +68,7 @@ def trace_protocol() -> Manifest:
     return Manifest.of(
         BenchmarkProtocol(
             harness=Harness(
-                name=SOURCE, repository="https://github.com/flashinfer-ai/flashinfer-bench"
+                name=names.SOURCE, repository="https://github.com/flashinfer-ai/flashinfer-bench"
             ),
             measurement=Measurement(timer="harness_reported", primary_statistic="mean"),
             correctness=ProtocolCorrectness(
@@ -86,103 +78,6 @@ def trace_protocol() -> Manifest:
         ),
         Metadata(name="flashinfer-bench-trace", title="FlashInfer-Bench trace harness"),
     )
-
-
-@dataclass(frozen=True)
-class Environment:
-    """Device and software of a trace.
-
-    `reported_hardware` is the device as the trace names it, `actual` has vendor and architecture
-    put right.
-    """
-
-    manifest: Manifest
-    reported_hardware: str
-    actual: names.Hardware
-    cuda_major: int | None
-    summary: str
-
-    @cached_property
-    def digest(self) -> str:
-        """The environment digest, which is the environment key too."""
-        return self.manifest.digest
-
-
-def environment_of(environment: TraceEnvironment) -> Environment:
-    """The environment that a trace reports.
-
-    Raises:
-        RejectionError: names or versions that a manifest cannot hold.
-    """
-    at = "$.evaluation.environment"
-    libraries: dict[str, str] = {}
-    for library, version in environment.libs.items():
-        name = names.map_language(library)
-        if library in ("cuda", "torch"):
-            continue
-        if not names.TOKEN.match(name):
-            raise RejectionError(
-                Reason.BAD_ENVIRONMENT, f"library name {library!r} is no identifier", f"{at}.libs"
-            )
-        if libraries.get(name, version) != version:
-            raise RejectionError(
-                Reason.NAME_COLLISION, f"two libraries are both named {name!r}", f"{at}.libs"
-            )
-        libraries[name] = version
-    texts = {"hardware": [environment.hardware], "libs": [*environment.libs.values()]}
-    for field, values in texts.items():
-        if any("\x00" in text for text in values):
-            raise RejectionError(Reason.NUL_CHARACTER, "holds a NUL character", f"{at}.{field}")
-    hardware = names.map_hardware(environment.hardware)
-    cuda, torch = environment.libs.get("cuda"), environment.libs.get("torch")
-    try:
-        manifest = Manifest.of(
-            ExecutionEnvironment(
-                hardware=EnvironmentHardware(
-                    vendor=hardware.vendor,
-                    product=hardware.product,
-                    architecture=hardware.architecture,
-                ),
-                software=EnvironmentSoftware(
-                    cuda_toolkit=cuda,
-                    framework=Framework(name="pytorch", version=torch) if torch else None,
-                    libraries=libraries or None,
-                ),
-            ),
-            Metadata(
-                name=_environment_name(environment),
-                title=f"{hardware.product} (trace-reported software)",
-            ),
-        )
-    except ValidationError as error:
-        raise rejection_of(error, Reason.BAD_ENVIRONMENT, at) from error
-    return Environment(
-        manifest,
-        environment.hardware,
-        names.actual_hardware(environment.hardware),
-        _leading_integer(cuda),
-        " · ".join(
-            [
-                *([f"CUDA {cuda}"] if cuda else []),
-                *([f"pytorch {torch}"] if torch else []),
-                SOURCE,
-            ]
-        ),
-    )
-
-
-def _environment_name(environment: TraceEnvironment) -> str:
-    versions = [version for _, version in names.document_order(environment.libs)]
-    return names.kebab(f"sol-trace-{environment.hardware}-{'-'.join(versions)}")
-
-
-def _leading_integer(text: str | None) -> int | None:
-    digits = ""
-    for character in (text or "").lstrip():
-        if not (character.isascii() and character.isdigit()):
-            break
-        digits += character
-    return int(digits) if digits else None
 
 
 class Times(Struct, frozen=True, gc=False):
@@ -307,7 +202,7 @@ def run_of(
         f'"environmentDigest":"{environment.digest}",{_evidence_json(log.digest)}'
         f'"implementationDigest":"{implementation.digest}","observedAt":"{observed_at_text}",'
         f'"protocolDigest":"{protocol}","sourceNative":{{"benchmark":{operation.name_json},'
-        f'{"" if mean_ns is None else _metrics_json(times)}"source":"{SOURCE}"}},'
+        f'{"" if mean_ns is None else _metrics_json(times)}"source":"{names.SOURCE}"}},'
         f'"status":"{status}",{_timing_json(mean_ns)}"workloadDigest":"{case.digest}"}}}}'
     )
     return Run(

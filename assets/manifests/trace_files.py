@@ -11,11 +11,12 @@ from datetime import datetime
 
 from assets.manifests.canonical import sha256_digest
 from assets.manifests.catalog import Catalog, quarantined
+from assets.manifests.environments import Environment, environment_of
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
 from assets.manifests.rows import PARSER_VERSION
-from assets.manifests.runs import Environment, Log, environment_of, log_of, run_of
+from assets.manifests.runs import Log, log_of, run_of
 from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
 from assets.manifests.trace_rows import RunRow, TraceRows
 from assets.manifests.workloads import Case, case_of

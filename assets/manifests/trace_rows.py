@@ -10,8 +10,9 @@ from itertools import accumulate
 import pyarrow as pa
 from msgspec import Struct
 
+from assets.manifests import names
 from assets.manifests.rows import Columns, RowBatch, add_case, add_environment
-from assets.manifests.runs import SOURCE, Run, trace_protocol
+from assets.manifests.runs import Run, trace_protocol
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 
@@ -143,7 +144,7 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         ],
         "has_raw_evidence": has_log,
         "source_native": True,
-        "source": SOURCE,
+        "source": names.SOURCE,
         "external_id": [run.external_id for run in runs],
         "observed_at": [run.observed_at for run in runs],
         "definition_name": [operation.name for operation in operations],

@@ -8,6 +8,7 @@ from typing import Any
 
 from assets.manifests import names
 from assets.manifests.canonical import canonical_json
+from assets.manifests.environments import Environment
 from assets.manifests.kinds import (
     BenchmarkProtocol,
     Comparability,
@@ -23,7 +24,6 @@ from assets.manifests.kinds import (
     Metadata,
     ProtocolCorrectness,
 )
-from assets.manifests.runs import Environment
 from assets.reruns.worker.job import PROTOCOL_NAME, Protocol
 
 COMPARATOR = "kernelindex_controlled"

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.manifests import names
+from assets.manifests.environments import environment_of
 from assets.manifests.implementations import DatasetOrigin, implementation_of
 from assets.manifests.instants import InstantError, instant_text, utc_instant
 from assets.manifests.kinds import BenchmarkRun, Manifest, Metadata, dump
 from assets.manifests.operations import operation_of
 from assets.manifests.quarantine import Reason, RejectionError
-from assets.manifests.runs import Run, environment_of, log_of, round_half_up, run_of
+from assets.manifests.runs import Run, log_of, round_half_up, run_of
 from assets.manifests.workloads import case_of
 from assets.traces.documents import Definition, Evaluation, Solution, Trace
 from tests.builders import REMOVED, REVISION, Json, dataset, definition, ingest, solution, trace

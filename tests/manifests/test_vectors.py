@@ -14,6 +14,7 @@ from assets.manifests.canonical import (
     sha256_digest,
     utf8,
 )
+from assets.manifests.environments import environment_of
 from assets.manifests.implementations import DatasetOrigin, project_of
 from assets.manifests.instants import InstantError, instant_text, utc_instant
 from assets.manifests.licenses import concluded_license
@@ -22,7 +23,6 @@ from assets.manifests.quarantine import RejectionError
 from assets.manifests.runs import (
     LATENCY_METRIC_KEY,
     comparison_key,
-    environment_of,
     metric_key,
     round_half_up,
     trace_protocol,
