@@ -10,7 +10,9 @@ import duckdb
 
 from assets.answers.errors import NoAnswerError
 
-_HEXADECIMAL = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})")
+_LEAST_DIGITS = 4
+_HEXADECIMAL = re.compile(rf"(?:sha256:)?([0-9a-f]{{{_LEAST_DIGITS},64}})")
+_FEW_DIGITS = re.compile(rf"(?:sha256:)?[0-9a-f]{{0,{_LEAST_DIGITS - 1}}}")
 _SHOWN_CANDIDATES = 10
 _SHORT = 12
 _HEAD_DIGITS = 8
@@ -84,7 +86,10 @@ def find(
             shown,
         )
     names = ", ".join(wanted[:-1]) + f" or {wanted[-1]}" if len(wanted) > 1 else str(wanted[0])
-    raise NoAnswerError(f"{text}: no {names} of that digest or name", similar(connection, text))
+    message = f"{text}: no {names} of that digest or name"
+    if _FEW_DIGITS.fullmatch(text.lower()):
+        message += f"; of a digest, give {_LEAST_DIGITS} digits or more"
+    raise NoAnswerError(message, similar(connection, text))
 
 
 def find_all(

@@ -5,7 +5,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from assets.answers.lookup import Kind, find_all
+from assets.answers.errors import NoAnswerError
+from assets.answers.lookup import Kind, find, find_all
 from assets.tables.warehouse import Warehouse
 
 
@@ -31,3 +32,18 @@ def test_digits_that_no_digest_begins_with_find_no_run(sample_warehouse: Path) -
         changed = "1" if digits[8] == "0" else "0"
         beginnings = (f"{digits[:8]}{changed}", "ffffffffffffffff", "00000000000")
         assert [find_all(connection, text, [Kind.RUN]) for text in beginnings] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_too_few"), [("00", True), ("sha256:0f", True), ("0zz", False)]
+)
+def test_too_few_digits_are_said_to_be_too_few(
+    sample_warehouse: Path, text: str, is_too_few: bool
+) -> None:
+    database = str(Warehouse(sample_warehouse).database)
+    with (
+        duckdb.connect(database, read_only=True) as connection,
+        pytest.raises(NoAnswerError) as error,
+    ):
+        find(connection, text)
+    assert ("give 4 digits or more" in str(error.value)) == is_too_few
