@@ -9,13 +9,14 @@ from tests.pages import PAGES, refreshed, runner
 
 
 @pytest.fixture(scope="module")
-def page_runner(tmp_path_factory: pytest.TempPathFactory):
-    return runner(tmp_path_factory.mktemp("pages"))
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, str]:
+    """Each page as it is now; one after the other, because they share a warehouse."""
+    run = runner(tmp_path_factory.mktemp("pages"))
+    return {page: refreshed(page.read_text(), run) for page in PAGES}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_is_what_its_commands_print(page: Path, page_runner) -> None:
-    written = page.read_text()
-    actual = refreshed(written, page_runner)
+def test_a_page_is_what_its_commands_print(page: Path, printed: dict[Path, str]) -> None:
+    written, actual = page.read_text(), printed[page]
     difference = difflib.unified_diff(written.splitlines(), actual.splitlines(), lineterm="")
     assert actual == written, "run `python -m tests.pages`\n" + "\n".join(difference)
