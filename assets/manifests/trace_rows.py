@@ -17,8 +17,8 @@ from assets.manifests.runs import Run, trace_protocol
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 
-# Runs, and bytes of their logs and free fields, that are kept as objects before they become columns: few, so that
-# their memory is used again.
+# Runs, and bytes of their logs and free fields, that are kept as objects before they become
+# columns: few, so that their memory is used again.
 _MOST_OBJECTS = 2000
 _MOST_TEXT_BYTES = 4 * 1024 * 1024
 _MOST_CASES = 4000
