@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol
 from uuid import UUID
 
 import duckdb
@@ -65,6 +65,14 @@ def utc_text(value: datetime) -> str:
     return f"{text.removesuffix('.000')}Z"
 
 
+class TextSink(Protocol):
+    """Whatever takes text."""
+
+    def write(self, text: str, /) -> int:
+        """Take some more."""
+        ...
+
+
 class Rows:
     """The result of a statement: column names, and rows that are fetched as they are asked for."""
 
@@ -92,7 +100,7 @@ class Rows:
         for row in self:
             yield {name: json_value(value) for name, value in zip(self.columns, row, strict=True)}
 
-    def write_csv(self, stream: TextIO) -> int:
+    def write_csv(self, stream: TextSink) -> int:
         """Write RFC 4180 text with a header; null is an empty field. Returns the rows written."""
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
