@@ -33,6 +33,7 @@ class Fault(StrEnum):
     MISSING_FILE = ("MISSING_FILE", "A Parquet file that the record lists is gone.")
     DAMAGED_FILE = ("DAMAGED_FILE", "A Parquet file is not the one that was published.")
     OTHER_SCHEMA = ("OTHER_SCHEMA", "A Parquet file has other columns than its table.")
+    OTHER_VERSION = ("OTHER_VERSION", "Only another version of this program can read a file.")
     ROW_COUNT = ("ROW_COUNT", "A table has other rows than its publications' records say.")
     UNLISTED_FILE = ("UNLISTED_FILE", "A publication has a file that its record does not list.")
     # Rows

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from assets.tables.contracts import PUBLISHED, STAGED
-from assets.tables.errors import WarehouseError
+from assets.tables.contracts import check_schema
+from assets.tables.errors import OtherVersionError, WarehouseError
 from assets.tables.findings import Examination, Fault, Finding, Level
 from assets.tables.warehouse import (
     GENERATION_RECORD,
@@ -142,7 +142,7 @@ def _examine_generation(
         return None
     found.count("generations")
     for table, files in sorted(generation.tables.items()):
-        for finding in _examine_table(folder, table, files, PUBLISHED, found, read_bytes):
+        for finding in _examine_table(folder, table, files, found, read_bytes, placed=True):
             found.findings.append(_of_generation(finding, generation.number))
     return generation
 
@@ -202,7 +202,7 @@ def _examine_publication(
         )
         return
     for table, files in sorted(record.tables.items()):
-        for finding in _examine_table(folder, table, files, STAGED, found, read_bytes):
+        for finding in _examine_table(folder, table, files, found, read_bytes, placed=False):
             yield Finding(
                 finding.fault,
                 finding.level,
@@ -217,13 +217,14 @@ def _examine_table(
     folder: Path,
     table: str,
     published: PublishedTable,
-    contracts: dict[str, pa.Schema],
     found: Examination,
     read_bytes: bool,
+    *,
+    placed: bool,
 ) -> Iterator[Finding]:
     for file in published.files:
         found.count("files")
-        finding = _examine_file(folder / file.name, table, file, contracts, read_bytes)
+        finding = _examine_file(folder / file.name, table, file, read_bytes, placed=placed)
         if finding is not None:
             yield finding
 
@@ -232,8 +233,9 @@ def _examine_file(
     path: Path,
     table: str,
     file: PublishedFile,
-    contracts: dict[str, pa.Schema],
     read_bytes: bool,
+    *,
+    placed: bool,
 ) -> Finding | None:
     def finding(fault: Fault, message: str) -> Finding:
         return Finding(fault, Level.ERROR, str(path), message)
@@ -245,15 +247,15 @@ def _examine_file(
         problem = finding(
             Fault.DAMAGED_FILE, f"{size_bytes} bytes, {file.size_bytes} were published"
         )
-        return _other_schema(path, table, contracts) or problem
+        return _other_schema(path, table, placed=placed) or problem
     if read_bytes:
         with path.open("rb") as stream:
             actual = hashlib.file_digest(stream, "sha256").hexdigest()
         if actual != file.sha256:
-            return _other_schema(path, table, contracts) or finding(
+            return _other_schema(path, table, placed=placed) or finding(
                 Fault.DAMAGED_FILE, f"its SHA-256 is {actual[:12]}…, not {file.sha256[:12]}…"
             )
-    if other := _other_schema(path, table, contracts):
+    if other := _other_schema(path, table, placed=placed):
         return other
     rows = pq.read_metadata(path).num_rows
     if rows != file.rows:
@@ -261,26 +263,21 @@ def _examine_file(
     return None
 
 
-def _other_schema(path: Path, table: str, contracts: dict[str, pa.Schema]) -> Finding | None:
+def _other_schema(path: Path, table: str, *, placed: bool) -> Finding | None:
     """A file that can be read but is another table's, or of another version; None otherwise."""
-    contract = contracts.get(table)
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException):
         return None
-    expected = {} if contract is None else {field.name: field.type for field in contract}
-    actual = {field.name: field.type for field in schema}
-    if actual == expected:
+    try:
+        check_schema(table, path, schema, placed=placed)
+    except OtherVersionError as error:
+        fault, message = Fault.OTHER_VERSION, error.message
+    except WarehouseError as error:
+        fault, message = Fault.OTHER_SCHEMA, error.message
+    else:
         return None
-    names = sorted(
-        name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name)
-    )
-    return Finding(
-        Fault.OTHER_SCHEMA,
-        Level.ERROR,
-        str(path),
-        f"the columns {', '.join(names)} are not those of table {table} in this version",
-    )
+    return Finding(fault, Level.ERROR, str(path), message.removeprefix(f"{path}: "))
 
 
 def _unlisted(folder: Path, record: Publication) -> Iterator[Finding]:

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from assets.tables.contracts import STAGED
+from assets.tables.contracts import CONTRACTS, STAGED, check_file
+from assets.tables.database import create_published_view
 from assets.tables.errors import WarehouseError
 from assets.tables.warehouse import (
     Publication,
@@ -116,10 +117,11 @@ def _new_rows(
     """
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
     new_rows: dict[int, list[pa.Array]] = {}
+    for part in parts:
+        _expect_contract(table, part)
     try:
-        found = connection.sql(
-            query, params={"staged": parts, "published": warehouse.files(table)}
-        ).to_arrow_reader(_BATCH_ROWS)
+        create_published_view(connection, warehouse, table)
+        found = connection.sql(query, params={"staged": parts}).to_arrow_reader(_BATCH_ROWS)
         # In the order of files.
         for batch in found:
             files = pc.run_end_encode(batch["file_index"])
@@ -142,7 +144,6 @@ def _write_files(
     partly_new: dict[str, pa.Array] = {}
     for part, indices in new_rows.items():
         metadata = pq.read_metadata(part)
-        _expect_contract(table, part, metadata)
         if len(indices) < metadata.num_rows:
             partly_new[part] = indices
         else:
@@ -165,9 +166,15 @@ def _link(part: Path, path: Path) -> None:
         shutil.copyfile(part, path)
 
 
-def _expect_contract(table: str, part: str, metadata: pq.FileMetaData) -> None:
-    if metadata.schema.to_arrow_schema().names != STAGED[table].names:
+def _expect_contract(table: str, part: str) -> None:
+    try:
+        version = check_file(table, Path(part))
+    except WarehouseError as error:
         raise WarehouseError(
-            f"{part}: the columns are not those of table {table}; remove the staging folder and "
-            "ingest again"
+            f"{error.message}; remove the staging folder and ingest again"
+        ) from error
+    if version != CONTRACTS[table].version:
+        raise WarehouseError(
+            f"{part}: is of version {version} of table {table}, not of "
+            f"{CONTRACTS[table].version}; remove the staging folder and ingest again"
         )

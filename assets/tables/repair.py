@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from assets.manifests.normalize import normalize, normalize_again
 from assets.tables.compaction import write_generation
-from assets.tables.contracts import STAGED
+from assets.tables.contracts import check_file
 from assets.tables.corrections import (
     CORRECTION,
     CORRECTION_TABLE,
@@ -132,11 +132,8 @@ def _record_from_files(warehouse: Warehouse, publication_id: str) -> Publication
     tables: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.parquet")):
         table = path.name.rpartition("-")[0]
-        if table not in STAGED:
-            raise WarehouseError(f"{path}: is of no table")
+        check_file(table, path)
         try:
-            if pq.read_schema(path).names != STAGED[table].names:
-                raise WarehouseError(f"{path}: its columns are not those of table {table}")
             pq.read_table(path)
         except (OSError, ValueError) as error:
             raise WarehouseError(
