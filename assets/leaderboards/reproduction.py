@@ -29,13 +29,17 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
     try:
         with open_database(warehouse.root) as connection:
             rows = connection.sql("select publication_id from publications").fetchall()
-            tables = {name for (name,) in connection.sql("show tables").fetchall()}
+            columns = connection.sql(
+                "select table_name, list(column_name order by column_index) "
+                "from duckdb_columns() where database_name = current_database() group by all"
+            ).fetchall()
     except (WarehouseError, duckdb.Error) as error:
         first_line = str(error).splitlines()[0]
         found.findings.append(
             Finding(Fault.NO_DATABASE, Level.ERROR, str(warehouse.database), first_line)
         )
         return found
+    tables = dict(columns)
     found.count("tables", len(tables))
     built_from = {publication_id for (publication_id,) in rows}
     absent = [publication_id for publication_id in published if publication_id not in built_from]
@@ -51,14 +55,18 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
             )
         )
         return found
-    missing = [table.name for table in sql_catalog() if table.name not in tables]
+    missing = [
+        table.name
+        for table in sql_catalog()
+        if tables.get(table.name) != [column.name for column in table.file.columns]
+    ]
     if missing:
         found.findings.append(
             Finding(
                 Fault.OLD_DATABASE,
                 Level.ERROR,
                 str(warehouse.database),
-                "tables of this version that it does not have",
+                "tables of this version that it does not have, or not with their columns",
                 count=len(missing),
                 examples=tuple(missing[:3]),
             )

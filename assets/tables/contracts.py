@@ -187,6 +187,18 @@ def check_schema(table: str, path: Path, found: pa.Schema, *, placed: bool = Fal
     return version
 
 
+def unknown_to_this(what: str, folder: Path) -> OtherVersionError:
+    """The error for something in a folder that only a newer program knows, named by its files."""
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            said = file_schema(path).metadata or {}
+        except WarehouseError:
+            continue  # another file says it too
+        if said.get(RELEASE_KEY, RELEASE.encode()) != RELEASE.encode():
+            return OtherVersionError(f"{folder}: {_is_newer(what, said)}")
+    return OtherVersionError(f"{folder}: {_is_newer(what, {})}")
+
+
 def _version(said: dict[bytes, bytes]) -> int:
     """The version that a file says it is of: 1 where it says nothing, 0 where it says no number."""
     text = said.get(VERSION_KEY, b"1")
@@ -197,7 +209,7 @@ def _is_newer(what: str, said: dict[bytes, bytes]) -> str:
     release = said.get(RELEASE_KEY, b"").decode("ascii", "replace")
     named = release.isprintable() and release not in ("", RELEASE)
     wanted = f"kernelindex {release} or newer" if named else "a newer one"
-    return f"is of {what}, which kernelindex {RELEASE} does not know; use {wanted}"
+    return f"has {what}, which kernelindex {RELEASE} does not know; use {wanted}"
 
 
 def _differing(expected: pa.Schema, found: pa.Schema) -> list[str]:

@@ -8,12 +8,12 @@ import hashlib
 import shutil
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
 
 from assets.tables.contracts import check_schema
 from assets.tables.errors import OtherVersionError, WarehouseError
@@ -43,6 +43,8 @@ def examine_files(warehouse: Warehouse, *, read_bytes: bool = True) -> Examinati
     found.findings += _disk(warehouse)
     found.findings += _leftovers(warehouse)
     generation = _examine_generation(warehouse, found, read_bytes)
+    if any(finding.fault is Fault.OTHER_VERSION for finding in found.findings):
+        return found  # what else is there cannot be told from what is missing
     _examine_publications(warehouse, generation, found, read_bytes)
     if read_bytes:
         _examine_raw(warehouse, generation, found)
@@ -128,23 +130,24 @@ def _examine_generation(
         return None
     folder = warehouse.folder_of_generation(numbers[-1])
     try:
-        generation = Generation.model_validate_json((folder / GENERATION_RECORD).read_bytes())
-    except (OSError, ValidationError):
-        found.findings.append(
-            Finding(
-                Fault.NO_RECORD,
-                Level.ERROR,
-                str(folder / GENERATION_RECORD),
-                "no readable record of the generation",
-                generation=numbers[-1],
-            )
-        )
+        generation = warehouse.generation()
+    except WarehouseError as error:
+        finding = _of_record(folder / GENERATION_RECORD, error, "the generation")
+        found.findings.append(_of_generation(finding, numbers[-1]))
+        return None
+    if generation is None:
         return None
     found.count("generations")
     for table, files in sorted(generation.tables.items()):
         for finding in _examine_table(folder, table, files, found, read_bytes, placed=True):
             found.findings.append(_of_generation(finding, generation.number))
     return generation
+
+
+def _of_record(path: Path, error: WarehouseError, what: str) -> Finding:
+    if isinstance(error, OtherVersionError):
+        return Finding(Fault.OTHER_VERSION, Level.ERROR, str(path), error.message)
+    return Finding(Fault.NO_RECORD, Level.ERROR, str(path), f"no readable record of {what}")
 
 
 def _of_generation(finding: Finding, number: int) -> Finding:
@@ -183,14 +186,9 @@ def _examine_publication(
     folder = warehouse.folder_of(publication_id)
     try:
         record = warehouse.record_of(publication_id)
-    except WarehouseError:
-        yield Finding(
-            Fault.NO_RECORD,
-            Level.ERROR,
-            str(folder / PUBLICATION_RECORD),
-            "no readable record of the publication",
-            publication_id=publication_id,
-        )
+    except WarehouseError as error:
+        finding = _of_record(folder / PUBLICATION_RECORD, error, "the publication")
+        yield replace(finding, publication_id=publication_id)
         return
     if record.publication_id != publication_id:
         yield Finding(

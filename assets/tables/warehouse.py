@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -25,7 +26,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from assets.tables.contracts import STAGED
+from assets.tables.contracts import STAGED, unknown_to_this
 from assets.tables.errors import WarehouseError
 from assets.traces.errors import DatasetError
 from assets.traces.raw_store import RawStore
@@ -94,6 +95,9 @@ class Generation(BaseModel):
     created_at: AwareDatetime
     publications: tuple[Publication, ...]
     tables: dict[str, PublishedTable]
+
+
+Record = TypeVar("Record", Publication, Generation)
 
 
 class Warehouse:
@@ -270,18 +274,14 @@ class Warehouse:
         """The newest generation, None where nothing was compacted yet.
 
         Raises:
-            WarehouseError: its record is missing or damaged.
+            OtherVersionError: its record is that of a newer version of this program.
+        WarehouseError: its record is missing or damaged.
         """
         numbers = self.generation_numbers()
         if not numbers:
             return None
         path = self.folder_of_generation(numbers[-1]) / GENERATION_RECORD
-        try:
-            return Generation.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise WarehouseError(
-                f"{path}: no readable record of the generation; run `kernelindex doctor`"
-            ) from error
+        return _record(path, Generation, "record of the generation")
 
     def generation_numbers(self) -> list[int]:
         """The generations that have a directory, oldest first."""
@@ -301,15 +301,11 @@ class Warehouse:
         """The record in a publication's directory.
 
         Raises:
-            WarehouseError: a record that is missing or damaged.
+            OtherVersionError: a record of a newer version of this program.
+        WarehouseError: a record that is missing or damaged.
         """
         path = self.folder_of(publication_id) / PUBLICATION_RECORD
-        try:
-            return Publication.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise WarehouseError(
-                f"{path}: no readable publication record; run `kernelindex doctor`"
-            ) from error
+        return _record(path, Publication, "publication record")
 
     def files(self, table: str) -> list[str]:
         """Every Parquet file of a table, oldest first; never an empty list."""
@@ -365,6 +361,22 @@ class Warehouse:
                 "threads": str(os.cpu_count() or 1),
             }
         )
+
+
+def _record(path: Path, kind: type[Record], what: str) -> Record:
+    try:
+        record = kind.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        if all(problem["type"] == "extra_forbidden" for problem in found):
+            names = ", ".join(sorted({str(problem["loc"][-1]) for problem in found}))
+            raise unknown_to_this(f"a {what} with {names}", path.parent) from error
+        raise WarehouseError(f"{path}: no readable {what}; run `kernelindex doctor`") from error
+    except OSError as error:
+        raise WarehouseError(f"{path}: no readable {what}; run `kernelindex doctor`") from error
+    for table in sorted(record.tables.keys() - STAGED.keys()):
+        raise unknown_to_this(f"the table {table}", path.parent)
+    return record
 
 
 def published_file(path: Path) -> PublishedFile:

@@ -37,6 +37,12 @@ def errors_as_lines() -> Iterator[None]:
         fail(error.message)
     except OSError as error:
         fail(f"{error.filename or 'the disk'}: {error.strerror or error}")
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        # Only statements of our own come here: the tables are not those that they were written for.
+        fail(
+            f"the database is not of this version ({str(error).splitlines()[0]}); "
+            "`kernelindex doctor --repair` builds it anew"
+        )
     except duckdb.OutOfMemoryException as error:
         fail(f"too large for the memory that is allowed: {str(error).splitlines()[0]}")
 
