@@ -34,15 +34,21 @@ class IngestRequest:
 
 
 def run_ingest(
-    settings: Settings, request: IngestRequest, show: Callable[[str], None] | None = None
+    settings: Settings,
+    request: IngestRequest,
+    show: Callable[[str], None] | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> IngestionReport:
-    """Run the job and return what it did; `show` is told what is going on.
+    """Run the job and return what it did.
+
+    `show` is told what is going on, `note` what to know of the settings in DAGSTER_HOME.
 
     Raises:
         IngestError: a step failed; nothing half-done was published.
         InstanceError: DAGSTER_HOME cannot be used.
     """
-    prepare_home(settings.dagster_home)
+    for line in prepare_home(settings.dagster_home):
+        note(line)
     definitions = build_definitions(settings, loggers={_LOGGER: _terminal_logger(show)})
     run_config = dg.RunConfig(
         ops={
