@@ -4,8 +4,8 @@ Every table is built once more beside the database and compared with it row by r
 bit: no statement may depend on the order in which DuckDB's threads meet the rows.
 """
 
-import tempfile
-from pathlib import Path
+import os
+import shutil
 
 import duckdb
 
@@ -55,6 +55,19 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
             )
         )
         return found
+    surplus = sorted(built_from - set(published))
+    if surplus:
+        found.findings.append(
+            Finding(
+                Fault.OLD_DATABASE,
+                Level.ERROR,
+                str(warehouse.database),
+                "publications that it was built from and that are not here",
+                count=len(surplus),
+                examples=tuple(str(name) for name in surplus[:3]),
+            )
+        )
+        return found
     missing = [
         table.name
         for table in sql_catalog()
@@ -76,11 +89,26 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
     return found
 
 
+def build_if_needed(warehouse: Warehouse) -> bool:
+    """Build the database where it is not that of what is published; whether it was.
+
+    For commands that publish: one that died before it built is made good by the next.
+
+    Raises:
+        WarehouseError: as `build_database`.
+    """
+    if not examine_database(warehouse, rebuild=False).findings:
+        return False
+    build_database(warehouse)
+    return True
+
+
 def _differences(warehouse: Warehouse) -> list[Finding]:
     newest = warehouse.publications()[-1].publication_id
-    with tempfile.TemporaryDirectory(dir=warehouse.root / "staging", prefix="doctor-") as folder:
+    folder = warehouse.staging(f"doctor-{os.getpid()}")
+    try:
         again = WarehouseAsOf(warehouse, newest, "doctor")
-        again.database = Path(folder) / "again.duckdb"
+        again.database = folder / "again.duckdb"
         build_database(again)
         with warehouse.connect("4GB") as connection:
             for name, path in (("published", warehouse.database), ("again", again.database)):
@@ -88,6 +116,8 @@ def _differences(warehouse: Warehouse) -> list[Finding]:
             found = [_difference(connection, table) for table in sql_catalog()]
             connection.execute("detach published")
             connection.execute("detach again")
+    finally:
+        shutil.rmtree(folder)
     return [finding for finding in found if finding is not None]
 
 

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
-from assets.leaderboards.build import build_database
-from assets.leaderboards.reproduction import examine_database
+from assets.leaderboards.reproduction import build_if_needed
 from assets.reruns.errors import ResultRefusedError
 from assets.reruns.results import Imported, import_result, session_id_of
 from assets.tables.database import create_published_view
@@ -47,8 +46,7 @@ def import_sample_results(warehouse: Warehouse) -> list[Imported]:
     for archive in ARCHIVES:
         with _unpacked(archive) as folder:
             if _is_due(warehouse, folder):
-                if examine_database(warehouse, rebuild=False).findings:
-                    build_database(warehouse)
+                build_if_needed(warehouse)
                 found.append(
                     import_result(warehouse, folder / "bundle", folder / "result", SAMPLE_RUNNER)
                 )

@@ -18,6 +18,8 @@ from sqlglot import exp
 
 from assets.tables.contracts import CONTRACTS, PUBLICATIONS, PUBLISHED, check_file
 from assets.tables.errors import WarehouseError
+from assets.tables.failpoints import passing
+from assets.tables.losses import expect_whole
 from assets.tables.warehouse import GENESIS, Publication, Warehouse, flush_to_disk
 
 # DuckDB 1.5 opens a file of this storage version, and so does every later one. Older versions try
@@ -131,8 +133,14 @@ def len_of(relation: duckdb.DuckDBPyRelation) -> int:
 
 @contextmanager
 def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
-    """Build a new database and swap it in when the block ends without an error."""
+    """Build a new database and swap it in when the block ends without an error.
+
+    Raises:
+        WarehouseError: the files have less than was published; the old database stays.
+    """
     with warehouse.locked():
+        if warehouse.until is None:
+            expect_whole(warehouse)
         path = warehouse.database.with_name(f".{warehouse.database.name}.building")
         path.unlink(missing_ok=True)
         connection = warehouse.connect(_MEMORY_LIMIT)
@@ -153,6 +161,9 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
             raise
         connection.close()
         flush_to_disk(path)
+        passing("database built")
+        if warehouse.database.is_dir():
+            warehouse.put_aside(warehouse.database)
         path.replace(warehouse.database)
         flush_to_disk(warehouse.root)
 

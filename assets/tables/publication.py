@@ -18,9 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
+from assets.tables.chain import Event, add_links, link
 from assets.tables.contracts import CONTRACTS, STAGED, check_file
 from assets.tables.database import create_published_view
 from assets.tables.errors import WarehouseError
+from assets.tables.failpoints import passing
+from assets.tables.losses import expect_whole
+from assets.tables.published_copies import keep_copies
 from assets.tables.warehouse import (
     Publication,
     PublishedFile,
@@ -51,11 +55,15 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
     with bounded memory; the result appears by one rename, or not at all.
 
     Raises:
-        WarehouseError: unwritable warehouse, files of another version.
+        WarehouseError: unwritable warehouse, files of another version, or something that was
+            published before is lost.
     """
     with warehouse.locked():
         _remove_leftovers(warehouse)
-        sequence = warehouse.publications()[-1].sequence + 1
+        chain = expect_whole(warehouse)
+        # Not only those that are here: a number is never given twice.
+        numbers = [int(name.partition("-")[0]) for name in chain.records]
+        sequence = max(numbers, default=0) + 1
         at = datetime.now(UTC).replace(microsecond=0)
         publication_id = f"{sequence:08d}-{at:%Y%m%dT%H%M%SZ}"
         building = warehouse.building_folder(publication_id)
@@ -68,9 +76,14 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
                 publication_id=publication_id,
                 published_at=at,
                 tables=tables,
+                previous=chain.end,
                 **request.model_dump(),
             )
+            keep_copies(warehouse, record, building)
+            passing("rows written")
             warehouse.publish_directory(building, record)
+            # A process that dies here is made good by the next: it links what is not in the chain.
+            add_links(warehouse, chain, [link(Event.PUBLISHED, record=record)])
         finally:
             shutil.rmtree(building, ignore_errors=True)
     return record

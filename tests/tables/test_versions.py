@@ -1,5 +1,7 @@
 """Files of other versions of a table: older ones are read with what they lack, newer ones named."""
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +24,7 @@ from assets.tables.integrity import examine_files
 from assets.tables.publication import PublicationRequest, publish
 from assets.tables.repair import repair_files
 from assets.tables.row_checks import examine_rows
-from assets.tables.warehouse import GENESIS, Warehouse
+from assets.tables.warehouse import GENESIS, Warehouse, published_file
 from tests.kept_warehouses.make import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +82,14 @@ def own_file(warehouse: Warehouse, table: str = "runs") -> Path:
 
 def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Another file in the place of a published one, and the record to match."""
+    before = published_file(path)
     pq.write_table(change(pq.ParquetFile(path).read()), path)
+    after = published_file(path)
+    [record] = path.parent.glob("*.json")
+    text = record.read_text().replace(before.sha256, after.sha256)
+    record.write_text(
+        text.replace(f'"size_bytes": {before.size_bytes}', f'"size_bytes": {after.size_bytes}')
+    )
 
 
 def says(**statement: str) -> Callable[[pa.Table], pa.Table]:
@@ -224,7 +233,7 @@ def test_a_file_that_lies_about_itself_is_refused(kept: Warehouse, statement: di
     rewrite(own_file(kept), says(**statement))
     with pytest.raises(WarehouseError, match="runs"):
         rows_of(kept, "runs", "run_digest")
-    assert Fault.OTHER_SCHEMA in {finding.fault for finding in examine_files(kept).findings}
+    assert {finding.fault for finding in examine_files(kept).findings} == {Fault.OTHER_SCHEMA}
 
 
 def test_a_new_column_in_a_file_that_says_it_is_old_is_refused(
@@ -285,7 +294,9 @@ def test_what_a_newer_version_wrote_is_named_with_that_version_and_left_alone(
     kept: Warehouse, make: Callable[[Warehouse], Path], tmp_path: Path
 ) -> None:
     path = make(kept)
-    before = {file: file.read_bytes() for file in kept.root.rglob("*") if file.is_file()}
+    places = (kept.publications_folder, kept.generations_folder)
+    files = [kept.database, *(file for place in places for file in place.rglob("*.*"))]
+    before = {file: file.read_bytes() for file in files}
 
     def extend(warehouse: Warehouse) -> None:
         publish_run(warehouse, tmp_path / "staged", run_digest="new", path="", line=1)
@@ -296,12 +307,27 @@ def test_what_a_newer_version_wrote_is_named_with_that_version_and_left_alone(
         assert str(path.parent) in raised.value.message
         assert "\n" not in raised.value.message
     found = examine_files(kept).findings
-    assert Fault.OTHER_VERSION in {finding.fault for finding in found}
-    assert {finding.fault for finding in found} <= {Fault.OTHER_VERSION, Fault.DAMAGED_FILE}
-    others = [finding for finding in found if finding.fault is Fault.OTHER_VERSION]
-    repair_files(kept, others)
-    after = {file: file.read_bytes() for file in kept.root.rglob("*") if file.is_file()}
-    assert {file: after.get(file) for file in before} == before
+    assert {finding.fault for finding in found} == {Fault.OTHER_VERSION}
+    assert repair_files(kept, found).impossible
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_link_that_a_newer_version_wrote_is_no_damage(kept: Warehouse, tmp_path: Path) -> None:
+    publish_run(kept, tmp_path / "staged", run_digest="new", path="", line=1)
+    links, head = (kept.root / "chain" / name for name in ("links", "head"))
+    newest = links.read_text().splitlines()[-1]
+    link = json.loads(newest.partition(" ")[2]) | {"event": "signed", "by": "a key"}
+    text = json.dumps(link)
+    line = f"{hashlib.sha256(text.encode()).hexdigest()} {text}"
+    for path in (links, head):
+        path.write_text(path.read_text().replace(newest, line))
+    before = {file: file.read_bytes() for file in kept.root.rglob("*") if file.is_file()}
+    with pytest.raises(OtherVersionError, match="use a newer one"):
+        build_database(kept)
+    found = examine_files(kept).findings
+    assert [finding.fault for finding in found] == [Fault.OTHER_VERSION]
+    assert repair_files(kept, found).impossible
+    assert {file: file.read_bytes() for file in before} == before
 
 
 def test_a_removed_column_names_the_last_version_that_reads_it(
