@@ -1,12 +1,15 @@
 """Launch the `ingest` job in this process, so that the run stands in Dagster's history."""
 
 import logging
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import dagster as dg
+from alembic.util import CommandError
 from rich.console import Console
+from sqlalchemy.exc import SQLAlchemyError
 
 from assets.tables.ingestion import IngestionReport
 from assets.tables.warehouse import Warehouse
@@ -61,7 +64,7 @@ def run_ingest(
         },
         loggers={_LOGGER: {}},
     )
-    with dg.DagsterInstance.get() as instance:
+    with _history_of(settings), dg.DagsterInstance.get() as instance:
         result = definitions.resolve_job_def(INGEST).execute_in_process(
             run_config=run_config,
             instance=instance,
@@ -71,6 +74,19 @@ def run_ingest(
     if not result.success:
         raise IngestError(_failure_of(result))
     return IngestionReport.load(Warehouse(settings.warehouse).root, result.run_id)
+
+
+@contextmanager
+def _history_of(settings: Settings) -> Iterator[None]:
+    """Say in one line that Dagster could not write what it keeps of a run."""
+    try:
+        yield
+    except (OSError, sqlite3.Error, SQLAlchemyError, CommandError) as error:
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise IngestError(
+            f"{settings.dagster_home}: Dagster's history cannot be written ({first_line}); make "
+            "room, or choose a folder with DAGSTER_HOME"
+        ) from error
 
 
 def _failure_of(result: dg.ExecuteInProcessResult) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from assets.traces.snapshot import write_atomically
-from pipelines.instance_settings import SettingsError, renewed
+from pipelines.instance_settings import InstanceSettingsError, renewed
 
 _CONFIGURATION = "dagster.yaml"
 
@@ -49,7 +49,7 @@ def _renew_settings(path: Path) -> tuple[str, ...]:
     try:
         text = path.read_text(encoding="utf-8-sig") if there else ""
         found = renewed(text)
-    except (SettingsError, UnicodeDecodeError) as error:
+    except (InstanceSettingsError, UnicodeDecodeError) as error:
         raise InstanceError(f"{path}: {error}; correct it, or move it away") from error
     if found.text != text:
         try:

@@ -23,7 +23,7 @@ _PART = re.compile(
 )
 
 
-class SettingsError(Exception):
+class InstanceSettingsError(Exception):
     """Text that is no settings file; the message says where and why."""
 
 
@@ -52,7 +52,7 @@ def renewed(text: str) -> Renewed:
     """A settings file with our part as it is now; its owner's entries and comments stay.
 
     Raises:
-        SettingsError: the text is not one YAML mapping, or has an entry twice.
+        InstanceSettingsError: the text is not one YAML mapping, or has an entry twice.
     """
     rest = _without_untouched_part(text.replace("\r\n", "\n"))
     there = _values(rest)
@@ -65,7 +65,7 @@ def renewed(text: str) -> Renewed:
         gap = "\n" if own_text and part else ""
         found = own_text.rstrip("\n") + "\n" * bool(own_text) + gap + part
         whole = _values(found) == {**ours, **own} and {**there, **own} == there
-    except SettingsError:
+    except InstanceSettingsError:
         whole = False
     if not whole:
         lacking = ", ".join(key for key in ours if key not in there) or "nothing"
@@ -146,17 +146,17 @@ def _values(text: str) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise SettingsError(f"{where}no YAML ({problem})") from error
+        raise InstanceSettingsError(f"{where}no YAML ({problem})") from error
     except RecursionError as error:
-        raise SettingsError("no YAML that can be read (nested too deeply)") from error
+        raise InstanceSettingsError("no YAML that can be read (nested too deeply)") from error
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise SettingsError("has no entries of the form `name: value`")
+        raise InstanceSettingsError("has no entries of the form `name: value`")
     keys = [key.value for key, _ in root.value]
     for key in keys:
         if keys.count(key) > 1:
-            raise SettingsError(f"has the entry {key} twice")
+            raise InstanceSettingsError(f"has the entry {key} twice")
     return values
 
 

@@ -38,6 +38,7 @@ from assets.tables.known import known_for, later_snapshots
 from assets.tables.losses import catch_up, readable_generation, seen_chain
 from assets.tables.publication import write_tables
 from assets.tables.published_copies import (
+    copy_digests,
     files_of,
     has_content,
     is_whole,
@@ -430,10 +431,14 @@ def _remake_generation(warehouse: Warehouse, number: int) -> str:
         if record is None:
             raise WarehouseError(f"{name}, which it holds, is known by its name only")
         _give_directory(warehouse, chain, folder, generation, record)
-    left_out = _Before(warehouse, 10**8, compacted=False)
-    made = write_generation(left_out, number)
+    newest = max(int(name.partition("-")[0]) for name in wanted)
+    made = write_generation(_Before(warehouse, newest + 1, compacted=False), number)
     add_links(warehouse, chain, [link(Event.COMPACTED, generation=made)])
     return "made again from the publications that it holds"
+
+
+def _has_copies(warehouse: Warehouse, record: Publication) -> bool:
+    return needs_copies(record) and copy_digests(record) <= set(warehouse.store.digests())
 
 
 def _give_directory(
@@ -444,7 +449,7 @@ def _give_directory(
     record: Publication,
 ) -> None:
     own = warehouse.folder_of(record.publication_id)
-    if not own.exists() and generation is not None:
+    if not own.exists() and generation is not None and not _has_copies(warehouse, record):
         building = warehouse.building_folder(f"own-{record.publication_id}")
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir(parents=True)
@@ -452,6 +457,7 @@ def _give_directory(
             tables = rows_of_generation(folder, generation, record, building)
             if tables is not None:
                 renewed = record.model_copy(update={"tables": tables})
+                keep_copies(warehouse, renewed, building)
                 _link_remade(warehouse, chain, record, renewed)
                 warehouse.publish_directory(building, renewed)
                 return

@@ -2,11 +2,10 @@
 
 No network and no dataset folder is needed: what each ingestion listed is kept beside the raw
 bytes. A publication whose rows would differ stays as it is and is named. Controlled reruns are
-made again from the copies of their files; of a publication whose rows lie in a generation only
-the numbers of rows are compared.
+made again from the copies of their files. Rows that lie in a generation stay as they are: its
+files are compared with what was written.
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,9 @@ import pyarrow.parquet as pq
 from assets.manifests.records import KEYS
 from assets.tables.chain import Chain
 from assets.tables.errors import WarehouseError
-from assets.tables.losses import expect_whole
-from assets.tables.repair import remade_tables, remake_publication
+from assets.tables.losses import expect_whole, in_generation
+from assets.tables.published_copies import files_of, is_whole
+from assets.tables.repair import remake_publication
 from assets.tables.warehouse import GENESIS, Publication, Warehouse
 from assets.traces.errors import DatasetError
 
@@ -57,28 +57,28 @@ def _replay_one(warehouse: Warehouse, chain: Chain, record: Publication) -> Repl
     # The copies that the raw store has are those that the chain names.
     record = chain.records.get(record.publication_id) or record
     rows = sum(table.rows for table in record.tables.values())
-    problem = None
+    if record.publication_id in in_generation(warehouse, chain):
+        return Replayed(record.publication_id, rows, _problem_of_generation(warehouse))
+    before = _keys(folder)
     try:
-        if folder.is_dir():
-            before = _keys(folder)
-            remake_publication(warehouse, chain, record)
-            if _keys(folder) != before:
-                problem = "other rows came out of the same raw bytes"
-        else:
-            _remake_nowhere(warehouse, record)
+        remake_publication(warehouse, chain, record)
     except (WarehouseError, DatasetError) as error:
-        problem = error.message
+        return Replayed(record.publication_id, rows, error.message)
+    problem = None if _keys(folder) == before else "other rows came out of the same raw bytes"
     return Replayed(record.publication_id, rows, problem)
 
 
-def _remake_nowhere(warehouse: Warehouse, record: Publication) -> None:
-    building = warehouse.building_folder(f"again-{record.publication_id}")
-    staging = warehouse.building_folder(f"rows-{record.publication_id}")
-    try:
-        remade_tables(warehouse, record, staging, building)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-        shutil.rmtree(staging, ignore_errors=True)
+def _problem_of_generation(warehouse: Warehouse) -> str | None:
+    generation = warehouse.generation()
+    if generation is None:
+        return None
+    folder = warehouse.folder_of_generation(generation.number)
+    damaged = [
+        file.name for file in files_of(generation.tables) if not is_whole(folder / file.name, file)
+    ]
+    if not damaged:
+        return None
+    return f"{folder / damaged[0]} is damaged; run `kernelindex doctor --repair`"
 
 
 def _keys(folder: Path) -> dict[str, set[tuple[object, ...]]]:
