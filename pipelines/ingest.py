@@ -1,13 +1,16 @@
 """Launch the `ingest` job in this process, so that the run stands in Dagster's history."""
 
 import logging
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import dagster as dg
+from alembic.util import CommandError
 from rich.console import Console
 from rich.text import Text
+from sqlalchemy.exc import SQLAlchemyError
 
 from assets.tables.ingestion import IngestionReport
 from assets.tables.warehouse import Warehouse
@@ -36,15 +39,21 @@ class IngestRequest:
 
 
 def run_ingest(
-    settings: Settings, request: IngestRequest, show: Callable[[str], None] | None = None
+    settings: Settings,
+    request: IngestRequest,
+    show: Callable[[str], None] | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> IngestionReport:
-    """Run the job and return what it did; `show` is told what is going on.
+    """Run the job and return what it did.
+
+    `show` is told what is going on, `note` what to know of the settings in DAGSTER_HOME.
 
     Raises:
         IngestError: a step failed; nothing half-done was published.
         InstanceError: DAGSTER_HOME cannot be used.
     """
-    prepare_home(settings.dagster_home)
+    for line in prepare_home(settings.dagster_home):
+        note(line)
     definitions = build_definitions(settings, loggers={_LOGGER: _terminal_logger(show)})
     run_config = dg.RunConfig(
         ops={
@@ -57,7 +66,7 @@ def run_ingest(
         },
         loggers={_LOGGER: {}},
     )
-    with dg.DagsterInstance.get() as instance:
+    with _history_of(settings), dg.DagsterInstance.get() as instance:
         result = definitions.resolve_job_def(INGEST).execute_in_process(
             run_config=run_config,
             instance=instance,
@@ -67,6 +76,19 @@ def run_ingest(
     if not result.success:
         raise IngestError(_failure_of(result))
     return IngestionReport.load(Warehouse(settings.warehouse).root, result.run_id)
+
+
+@contextmanager
+def _history_of(settings: Settings) -> Iterator[None]:
+    """Say in one line that Dagster could not write what it keeps of a run."""
+    try:
+        yield
+    except (OSError, sqlite3.Error, SQLAlchemyError, CommandError) as error:
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise IngestError(
+            f"{settings.dagster_home}: Dagster's history cannot be written ({first_line}); make "
+            "room, or choose a folder with DAGSTER_HOME"
+        ) from error
 
 
 def _failure_of(result: dg.ExecuteInProcessResult) -> str:

@@ -1,12 +1,15 @@
 """The Dagster instance of a deployment: its home folder and its one server."""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+from assets.traces.snapshot import write_atomically
+from pipelines.instance_settings import InstanceSettingsError, renewed
 
 _CONFIGURATION = "dagster.yaml"
 
@@ -15,20 +18,20 @@ class InstanceError(Exception):
     """DAGSTER_HOME cannot be used; the message says what to do."""
 
 
-def prepare_home(home: Path) -> None:
+def prepare_home(home: Path) -> tuple[str, ...]:
     """Make DAGSTER_HOME with our settings, and name it to Dagster.
 
-    A `dagster.yaml` that is there stays as it is: it may have been changed on purpose.
+    A `dagster.yaml` that is there is brought up to date; entries and comments of its owner stay.
+
+    Returns:
+        What the owner should know of that file, a line each.
 
     Raises:
-        InstanceError: where the folder cannot be written.
+        InstanceError: the folder cannot be written, or the file is no YAML.
     """
     try:
         home.mkdir(parents=True, exist_ok=True)
-        target = home / _CONFIGURATION
-        if not target.exists():
-            text = resources.files("pipelines").joinpath(_CONFIGURATION).read_text()
-            target.write_text(text)
+        notes = _renew_settings(home / _CONFIGURATION)
     except OSError as error:
         raise InstanceError(
             f"{home}: cannot write here ({error.strerror}); choose a folder with DAGSTER_HOME"
@@ -36,6 +39,36 @@ def prepare_home(home: Path) -> None:
     os.environ["DAGSTER_HOME"] = str(home)
     # A run states hundreds of events about tables; written one by one they take longer than it.
     os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "200")
+    return notes
+
+
+def _renew_settings(path: Path) -> tuple[str, ...]:
+    there = path.exists()
+    if there and not path.is_file():
+        raise InstanceError(f"{path}: is no file; move it away")
+    try:
+        text = path.read_text(encoding="utf-8-sig") if there else ""
+        found = renewed(text)
+    except (InstanceSettingsError, UnicodeDecodeError) as error:
+        raise InstanceError(f"{path}: {error}; correct it, or move it away") from error
+    if found.text != text:
+        try:
+            # A link to a file that is kept elsewhere stays a link.
+            _replace(path.resolve(), found.text.encode())
+        except OSError as error:
+            if not there:
+                raise
+            lines = (f"cannot be brought up to date ({error.strerror}) and stays as it is",)
+            return tuple(f"{path}: {line}" for line in (*lines, *found.notes))
+    return tuple(f"{path}: {note}" for note in found.notes)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file whole, with the mode that it had."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    write_atomically(path, data)
+    if mode is not None:
+        path.chmod(mode)
 
 
 @contextmanager

@@ -4,8 +4,8 @@ Every table is built once more beside the database and compared with it row by r
 bit: no statement may depend on the order in which DuckDB's threads meet the rows.
 """
 
-import tempfile
-from pathlib import Path
+import os
+import shutil
 
 import duckdb
 
@@ -29,13 +29,17 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
     try:
         with open_database(warehouse.root) as connection:
             rows = connection.sql("select publication_id from publications").fetchall()
-            tables = {name for (name,) in connection.sql("show tables").fetchall()}
+            columns = connection.sql(
+                "select table_name, list(column_name order by column_index) "
+                "from duckdb_columns() where database_name = current_database() group by all"
+            ).fetchall()
     except (WarehouseError, duckdb.Error) as error:
         first_line = str(error).splitlines()[0]
         found.findings.append(
             Finding(Fault.NO_DATABASE, Level.ERROR, str(warehouse.database), first_line)
         )
         return found
+    tables = dict(columns)
     found.count("tables", len(tables))
     built_from = {publication_id for (publication_id,) in rows}
     absent = [publication_id for publication_id in published if publication_id not in built_from]
@@ -51,14 +55,31 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
             )
         )
         return found
-    missing = [table.name for table in sql_catalog() if table.name not in tables]
+    surplus = sorted(built_from - set(published))
+    if surplus:
+        found.findings.append(
+            Finding(
+                Fault.OLD_DATABASE,
+                Level.ERROR,
+                str(warehouse.database),
+                "publications that it was built from and that are not here",
+                count=len(surplus),
+                examples=tuple(str(name) for name in surplus[:3]),
+            )
+        )
+        return found
+    missing = [
+        table.name
+        for table in sql_catalog()
+        if tables.get(table.name) != [column.name for column in table.file.columns]
+    ]
     if missing:
         found.findings.append(
             Finding(
                 Fault.OLD_DATABASE,
                 Level.ERROR,
                 str(warehouse.database),
-                "tables of this version that it does not have",
+                "tables of this version that it does not have, or not with their columns",
                 count=len(missing),
                 examples=tuple(missing[:3]),
             )
@@ -68,11 +89,26 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
     return found
 
 
+def build_if_needed(warehouse: Warehouse) -> bool:
+    """Build the database where it is not that of what is published; whether it was.
+
+    For commands that publish: one that died before it built is made good by the next.
+
+    Raises:
+        WarehouseError: as `build_database`.
+    """
+    if not examine_database(warehouse, rebuild=False).findings:
+        return False
+    build_database(warehouse)
+    return True
+
+
 def _differences(warehouse: Warehouse) -> list[Finding]:
     newest = warehouse.publications()[-1].publication_id
-    with tempfile.TemporaryDirectory(dir=warehouse.root / "staging", prefix="doctor-") as folder:
+    folder = warehouse.staging(f"doctor-{os.getpid()}")
+    try:
         again = WarehouseAsOf(warehouse, newest, "doctor")
-        again.database = Path(folder) / "again.duckdb"
+        again.database = folder / "again.duckdb"
         build_database(again)
         with warehouse.connect("4GB") as connection:
             for name, path in (("published", warehouse.database), ("again", again.database)):
@@ -80,6 +116,8 @@ def _differences(warehouse: Warehouse) -> list[Finding]:
             found = [_difference(connection, table) for table in sql_catalog()]
             connection.execute("detach published")
             connection.execute("detach again")
+    finally:
+        shutil.rmtree(folder)
     return [finding for finding in found if finding is not None]
 
 

@@ -1,11 +1,14 @@
-"""The rows that normalization writes: one Arrow schema per table, without publication columns.
+"""The rows that normalization writes: one contract per table, without publication columns.
 
+A column that is added later says `Column(name, type, since=2)`; nothing that is here changes.
 `assets.tables.contracts` adds the publication columns; the headers of `sql/tables/` say what each
 column means. Times are UTC without a zone (DuckDB needs an extension for zones), latencies
 integer nanoseconds, digests `sha256:<hex>`.
 """
 
 import pyarrow as pa
+
+from assets.manifests.contract import Column, Contract, columns_of, contracts_of
 
 _TIME = pa.timestamp("us")
 _TEXTS = pa.list_(pa.string())
@@ -21,11 +24,11 @@ PROVENANCE = [
 _MANIFEST = [("canonical_json", pa.string()), ("metadata_json", pa.string())]
 
 
-def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
-    return pa.schema([*columns, *PROVENANCE])
+def _table(*columns: tuple[str, pa.DataType] | Column) -> tuple[Column, ...]:
+    return columns_of(*columns, *PROVENANCE)
 
 
-PROJECTS = _schema(
+PROJECTS = _table(
     ("project_digest", pa.string()),
     ("slug", pa.string()),
     ("name", pa.string()),
@@ -35,7 +38,7 @@ PROJECTS = _schema(
     *_MANIFEST,
 )
 
-OPERATIONS = _schema(
+OPERATIONS = _table(
     ("operation_digest", pa.string()),
     ("slug", pa.string()),
     ("name", pa.string()),
@@ -51,7 +54,7 @@ OPERATIONS = _schema(
     *_MANIFEST,
 )
 
-WORKLOADS = _schema(
+WORKLOADS = _table(
     ("workload_digest", pa.string()),
     ("operation_digest", pa.string()),
     ("definition_name", pa.string()),
@@ -69,7 +72,7 @@ WORKLOADS = _schema(
     *_MANIFEST,
 )
 
-IMPLEMENTATIONS = _schema(
+IMPLEMENTATIONS = _table(
     ("implementation_digest", pa.string()),
     ("operation_digest", pa.string()),
     ("project_digest", pa.string()),
@@ -100,7 +103,7 @@ IMPLEMENTATIONS = _schema(
     *_MANIFEST,
 )
 
-PROTOCOLS = _schema(
+PROTOCOLS = _table(
     ("protocol_digest", pa.string()),
     ("name", pa.string()),
     ("title", pa.string()),
@@ -111,7 +114,7 @@ PROTOCOLS = _schema(
     *_MANIFEST,
 )
 
-ENVIRONMENTS = _schema(
+ENVIRONMENTS = _table(
     ("environment_digest", pa.string()),
     ("hardware_vendor", pa.string()),
     ("hardware_product", pa.string()),
@@ -129,7 +132,7 @@ ENVIRONMENTS = _schema(
     *_MANIFEST,
 )
 
-RUNS = _schema(
+RUNS = _table(
     ("run_digest", pa.string()),
     ("operation_digest", pa.string()),
     ("workload_digest", pa.string()),
@@ -174,7 +177,7 @@ RUNS = _schema(
     *_MANIFEST,
 )
 
-MEASUREMENTS = _schema(
+MEASUREMENTS = _table(
     ("run_digest", pa.string()),
     ("metric", pa.string()),
     ("statistic", pa.string()),
@@ -183,7 +186,7 @@ MEASUREMENTS = _schema(
     ("sample_count", pa.int64()),
 )
 
-ARTIFACTS = _schema(
+ARTIFACTS = _table(
     ("artifact_digest", pa.string()),
     ("kind", pa.string()),
     ("media_type", pa.string()),
@@ -192,7 +195,7 @@ ARTIFACTS = _schema(
     ("content", pa.string()),
 )
 
-QUARANTINE = _schema(
+QUARANTINE = _table(
     ("reason", pa.string()),
     ("severity", pa.string()),
     ("kind", pa.string()),
@@ -203,7 +206,7 @@ QUARANTINE = _schema(
     ("inputs_digest", pa.string()),
 )
 
-SOURCE_FILES = _schema(
+SOURCE_FILES = _table(
     ("kind", pa.string()),
     ("author_directory", pa.string()),
     ("file_digest", pa.string()),
@@ -218,7 +221,7 @@ SOURCE_FILES = _schema(
     ("newest_trace_at", _TIME),
 )
 
-REVISIONS = _schema(
+REVISIONS = _table(
     ("revision_at", _TIME),
     ("revision_at_source", pa.string()),
     ("authors", _TEXTS),
@@ -233,20 +236,25 @@ REVISIONS = _schema(
     ("files_removed", pa.int64()),
 )
 
-SCHEMAS: dict[str, pa.Schema] = {
-    "revisions": REVISIONS,
-    "source_files": SOURCE_FILES,
-    "projects": PROJECTS,
-    "operations": OPERATIONS,
-    "workloads": WORKLOADS,
-    "implementations": IMPLEMENTATIONS,
-    "protocols": PROTOCOLS,
-    "environments": ENVIRONMENTS,
-    "runs": RUNS,
-    "measurements": MEASUREMENTS,
-    "artifacts": ARTIFACTS,
-    "quarantine": QUARANTINE,
-}
+CONTRACTS: dict[str, Contract] = contracts_of(
+    {
+        "revisions": REVISIONS,
+        "source_files": SOURCE_FILES,
+        "projects": PROJECTS,
+        "operations": OPERATIONS,
+        "workloads": WORKLOADS,
+        "implementations": IMPLEMENTATIONS,
+        "protocols": PROTOCOLS,
+        "environments": ENVIRONMENTS,
+        "runs": RUNS,
+        "measurements": MEASUREMENTS,
+        "artifacts": ARTIFACTS,
+        "quarantine": QUARANTINE,
+    }
+)
+
+SCHEMAS: dict[str, pa.Schema] = {name: contract.schema for name, contract in CONTRACTS.items()}
+"""What files of each table have that are written now."""
 
 # The columns that tell a row that is already published from a new one.
 KEYS: dict[str, tuple[str, ...]] = {

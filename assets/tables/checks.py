@@ -6,6 +6,7 @@ import dagster as dg
 import duckdb
 
 from assets.tables.asset import WarehouseProvider, publication
+from assets.tables.errors import WarehouseError
 from assets.tables.findings import Fault
 from assets.tables.row_checks import CHECKS, OF_ONE_ROW, broken_rule
 
@@ -32,7 +33,7 @@ def publication_rules(
     for fault, name in CHECKS.items():
         try:
             findings = broken_rule(opened, fault, newest)
-        except duckdb.Error as error:
+        except (duckdb.Error, WarehouseError) as error:
             raise dg.Failure(str(error).splitlines()[0], allow_retries=False) from error
         yield dg.AssetCheckResult(
             asset_key=publication.key,

@@ -14,10 +14,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from assets.tables.contracts import PUBLISHED, check_file
+from assets.tables.chain import Event, add_links, link
+from assets.tables.contracts import PUBLISHED
 from assets.tables.database import published_rows
 from assets.tables.errors import WarehouseError
+from assets.tables.failpoints import passing
 from assets.tables.leases import in_use
+from assets.tables.losses import expect_whole
+from assets.tables.published_copies import files_of, is_whole
 from assets.tables.warehouse import (
     GENERATION_RECORD,
     GENESIS,
@@ -56,11 +60,13 @@ def compact(warehouse: Warehouse, *, at_least: int = 2) -> Compaction | None:
         WarehouseError: a published file that is damaged or of another version.
     """
     with warehouse.locked():
+        chain = expect_whole(warehouse)
         joining = [record for record in warehouse.uncompacted() if record.publication_id != GENESIS]
         if len(joining) < at_least:
             return None
         files_before = sum(len(warehouse.files(table)) for table in PUBLISHED)
         generation = write_generation(warehouse)
+        add_links(warehouse, chain, [link(Event.COMPACTED, generation=generation)])
         return Compaction(
             generation,
             files_before,
@@ -71,14 +77,12 @@ def compact(warehouse: Warehouse, *, at_least: int = 2) -> Compaction | None:
 def write_generation(warehouse: Warehouse, number: int | None = None) -> Generation:
     """Write every row that the warehouse has now as a generation; the writer's lock is held.
 
-    `number` replaces a generation instead of adding one; it must not be there.
+    `number` takes the place of a generation instead of adding one.
 
     Raises:
-        WarehouseError: a published file that is damaged or of another version.
+        OtherVersionError: a published file that only another version of this program can read.
+        WarehouseError: a published file that is damaged.
     """
-    for table in PUBLISHED:
-        for file in warehouse.own_files(table):
-            check_file(table, Path(file))
     if number is None:
         number = max(warehouse.generation_numbers(), default=0) + 1
     building = warehouse.building_folder(f"generation-{number:08d}")
@@ -104,8 +108,15 @@ def write_generation(warehouse: Warehouse, number: int | None = None) -> Generat
             flush_to_disk(path)
         flush_to_disk(building)
         warehouse.generations_folder.mkdir(exist_ok=True)
-        building.rename(warehouse.folder_of_generation(number))
+        passing("generation built")
+        folder = warehouse.folder_of_generation(number)
+        if folder.exists() or folder.is_symlink():
+            # Whoever gives a number sees to it that every publication has a directory of its own.
+            warehouse.put_aside(folder)
+            passing("generation put aside")
+        building.rename(folder)
         flush_to_disk(warehouse.generations_folder)
+        passing("generation renamed")
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return generation
@@ -154,7 +165,7 @@ def remove_replaced(
     """Remove what the newest generation replaces once that is older than `keep` and unused.
 
     Raises:
-        WarehouseError: the record of the newest generation is damaged.
+        WarehouseError: the newest generation is damaged, so that nothing may go.
     """
     removed: list[Path] = []
     kept: list[tuple[Path, str]] = []
@@ -163,7 +174,10 @@ def remove_replaced(
         if generation is None:
             return Removal((), ())
         due_at = generation.created_at + keep
-        for folder in _replaced(warehouse, generation):
+        replaced = list(_replaced(warehouse, generation))
+        if replaced and now() >= due_at:
+            _expect_whole_files(warehouse, generation)
+        for folder in replaced:
             if now() < due_at:
                 kept.append((folder, f"until {due_at:%Y-%m-%d %H:%M} UTC"))
             elif in_use(folder):
@@ -173,9 +187,20 @@ def remove_replaced(
                 leaving = warehouse.building_folder(f"removed-{folder.name}")
                 shutil.rmtree(leaving, ignore_errors=True)
                 folder.rename(leaving)
+                passing("replaced folder renamed")
                 shutil.rmtree(leaving)
                 removed.append(folder)
     return Removal(tuple(removed), tuple(kept))
+
+
+def _expect_whole_files(warehouse: Warehouse, generation: Generation) -> None:
+    folder = warehouse.folder_of_generation(generation.number)
+    for file in files_of(generation.tables):
+        if not is_whole(folder / file.name, file):
+            raise WarehouseError(
+                f"{folder / file.name}: is damaged, so nothing that it replaces was removed; run "
+                "`kernelindex doctor --repair`"
+            )
 
 
 def _replaced(warehouse: Warehouse, generation: Generation) -> Iterator[Path]:

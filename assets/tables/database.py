@@ -7,6 +7,7 @@ a build that fails or dies leaves the old file as it was.
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 
 import duckdb
@@ -15,8 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
-from assets.tables.contracts import PUBLICATIONS, PUBLISHED
+from assets.tables.contracts import CONTRACTS, PUBLICATIONS, PUBLISHED, check_file
 from assets.tables.errors import WarehouseError
+from assets.tables.failpoints import passing
+from assets.tables.losses import expect_whole
 from assets.tables.warehouse import GENESIS, Publication, Warehouse, flush_to_disk
 
 # DuckDB 1.5 opens a file of this storage version, and so does every later one. Older versions try
@@ -130,8 +133,14 @@ def len_of(relation: duckdb.DuckDBPyRelation) -> int:
 
 @contextmanager
 def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
-    """Build a new database and swap it in when the block ends without an error."""
+    """Build a new database and swap it in when the block ends without an error.
+
+    Raises:
+        WarehouseError: the files have less than was published; the old database stays.
+    """
     with warehouse.locked():
+        if warehouse.until is None:
+            expect_whole(warehouse)
         path = warehouse.database.with_name(f".{warehouse.database.name}.building")
         path.unlink(missing_ok=True)
         connection = warehouse.connect(_MEMORY_LIMIT)
@@ -152,6 +161,9 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
             raise
         connection.close()
         flush_to_disk(path)
+        passing("database built")
+        if warehouse.database.is_dir():
+            warehouse.put_aside(warehouse.database)
         path.replace(warehouse.database)
         flush_to_disk(warehouse.root)
 
@@ -165,21 +177,67 @@ def _attach(path: Path) -> str:
     return exp.Attach(this=database, expressions=[version]).sql("duckdb")
 
 
-# The directory names the publication; its identifier ends with the time.
-_WITH_TIME = "*, try_strptime(split_part(publication_id, '-', 2), '%Y%m%dT%H%M%SZ') as published_at"
+_TIME_FORMAT = "%Y%m%dT%H%M%SZ"
 
 
 def published_rows(
     connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str
 ) -> duckdb.DuckDBPyRelation:
-    """All rows of a table with the columns of `PUBLISHED`, wherever they lie."""
-    own = connection.read_parquet(_files_with_rows(warehouse, table), hive_partitioning=True)
-    rows = own.project(_WITH_TIME)
-    if compacted := warehouse.compacted_files(table):
-        rows = rows.union(connection.read_parquet(compacted, hive_partitioning=False))
+    """All rows of a table with the columns of `PUBLISHED`, wherever they lie and of any version.
+
+    Raises:
+        OtherVersionError: a file that only another version of this program can read.
+        WarehouseError: a file that is damaged, or has other columns or types than its version.
+    """
+    own = _files_with_rows(warehouse, table)
+    parts = [
+        _rows_of(connection, table, version, files, placed=placed)
+        for placed, all_files in ((False, own), (True, warehouse.compacted_files(table)))
+        for version, files in _by_version(table, all_files, placed=placed).items()
+    ]
+    rows = reduce(duckdb.DuckDBPyRelation.union, parts)
     if warehouse.until is not None:
         rows = rows.filter(f"publication_id <= '{warehouse.until}'")
     return rows
+
+
+def _by_version(table: str, files: list[str], *, placed: bool) -> dict[int, list[str]]:
+    """The files by the version of the table that each says it is of, newest first."""
+    found: dict[int, list[str]] = {}
+    for file in files:
+        found.setdefault(check_file(table, Path(file), placed=placed), []).append(file)
+    return dict(sorted(found.items(), reverse=True))
+
+
+def _rows_of(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    version: int,
+    files: list[str],
+    *,
+    placed: bool,
+) -> duckdb.DuckDBPyRelation:
+    """The rows of files of one version, with what they lack made explicit."""
+    columns = {name: duckdb.ColumnExpression(name) for name in PUBLISHED[table].names}
+    types = connection.from_arrow(PUBLISHED[table].empty_table())
+    kinds = dict(zip(types.columns, types.types, strict=True))
+    for column in CONTRACTS[table].added_since(version):
+        default = duckdb.ConstantExpression(column.default)
+        columns[column.name] = default.cast(kinds[column.name])
+    if not placed:
+        # The directory names the publication; its identifier ends with the time.
+        columns["published_at"] = duckdb.FunctionExpression(
+            "try_strptime",
+            duckdb.FunctionExpression(
+                "split_part",
+                duckdb.ColumnExpression("publication_id"),
+                duckdb.ConstantExpression("-"),
+                duckdb.ConstantExpression(2),
+            ),
+            duckdb.ConstantExpression(_TIME_FORMAT),
+        )
+    rows = connection.read_parquet(files, hive_partitioning=not placed)
+    return rows.select(*(value.alias(name) for name, value in columns.items()))
 
 
 def _files_with_rows(warehouse: Warehouse, table: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The one error of the warehouse."""
+"""The errors of the warehouse."""
 
 
 class WarehouseError(Exception):
@@ -7,3 +7,7 @@ class WarehouseError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+class OtherVersionError(WarehouseError):
+    """Something that another version of this program wrote and can read; nothing is damaged."""

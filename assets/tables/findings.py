@@ -28,11 +28,14 @@ class Fault(StrEnum):
     WRITER_ACTIVE = ("WRITER_ACTIVE", "Another process is writing; what it builds is not checked.")
     LEFTOVER = ("LEFTOVER", "Something half-built was left by a process that died.")
     # Publications
+    DAMAGED_CHAIN = ("DAMAGED_CHAIN", "The record of what was published is damaged or gone.")
     NO_RECORD = ("NO_RECORD", "A publication or generation has no readable record.")
-    MISSING_PUBLICATION = ("MISSING_PUBLICATION", "A publication's directory is gone.")
+    MISSING_PUBLICATION = ("MISSING_PUBLICATION", "Something that was published here is gone.")
+    MISSING_GENERATION = ("MISSING_GENERATION", "The directory of the newest generation is gone.")
     MISSING_FILE = ("MISSING_FILE", "A Parquet file that the record lists is gone.")
     DAMAGED_FILE = ("DAMAGED_FILE", "A Parquet file is not the one that was published.")
     OTHER_SCHEMA = ("OTHER_SCHEMA", "A Parquet file has other columns than its table.")
+    OTHER_VERSION = ("OTHER_VERSION", "Only another version of this program can read a file.")
     ROW_COUNT = ("ROW_COUNT", "A table has other rows than its publications' records say.")
     UNLISTED_FILE = ("UNLISTED_FILE", "A publication has a file that its record does not list.")
     # Rows

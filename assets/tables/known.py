@@ -80,7 +80,8 @@ def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -
     it: a solution that is known only from a later revision gets the identity of this one.
     """
     with warehouse.connect() as connection:
-        create_published_view(connection, warehouse, "source_files")
+        for table in ("source_files", "implementations", "revisions"):
+            create_published_view(connection, warehouse, table)
         files = connection.sql(
             _query("known_files"),
             params={
@@ -89,12 +90,7 @@ def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -
             },
         ).fetchall()
         identities = connection.sql(
-            _query("known_identities"),
-            params={
-                "implementations": warehouse.files("implementations"),
-                "revisions": warehouse.files("revisions"),
-                "dataset": dataset,
-            },
+            _query("known_identities"), params={"dataset": dataset}
         ).fetchall()
     naive = revision_at.replace(tzinfo=None) if revision_at else None
     earlier = {

@@ -18,8 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from assets.tables.contracts import STAGED
+from assets.tables.chain import Event, add_links, link
+from assets.tables.contracts import CONTRACTS, STAGED, check_file
+from assets.tables.database import create_published_view
 from assets.tables.errors import WarehouseError
+from assets.tables.failpoints import passing
+from assets.tables.losses import expect_whole
+from assets.tables.published_copies import keep_copies
 from assets.tables.warehouse import (
     Publication,
     PublishedFile,
@@ -50,11 +55,15 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
     with bounded memory; the result appears by one rename, or not at all.
 
     Raises:
-        WarehouseError: unwritable warehouse, files of another version.
+        WarehouseError: unwritable warehouse, files of another version, or something that was
+            published before is lost.
     """
     with warehouse.locked():
         _remove_leftovers(warehouse)
-        sequence = warehouse.publications()[-1].sequence + 1
+        chain = expect_whole(warehouse)
+        # Not only those that are here: a number is never given twice.
+        numbers = [int(name.partition("-")[0]) for name in chain.records]
+        sequence = max(numbers, default=0) + 1
         at = datetime.now(UTC).replace(microsecond=0)
         publication_id = f"{sequence:08d}-{at:%Y%m%dT%H%M%SZ}"
         building = warehouse.building_folder(publication_id)
@@ -67,9 +76,14 @@ def publish(warehouse: Warehouse, staging: Path, request: PublicationRequest) ->
                 publication_id=publication_id,
                 published_at=at,
                 tables=tables,
+                previous=chain.end,
                 **request.model_dump(),
             )
+            keep_copies(warehouse, record, building)
+            passing("rows written")
             warehouse.publish_directory(building, record)
+            # A process that dies here is made good by the next: it links what is not in the chain.
+            add_links(warehouse, chain, [link(Event.PUBLISHED, record=record)])
         finally:
             shutil.rmtree(building, ignore_errors=True)
     return record
@@ -116,10 +130,11 @@ def _new_rows(
     """
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
     new_rows: dict[int, list[pa.Array]] = {}
+    for part in parts:
+        _expect_contract(table, part)
     try:
-        found = connection.sql(
-            query, params={"staged": parts, "published": warehouse.files(table)}
-        ).to_arrow_reader(_BATCH_ROWS)
+        create_published_view(connection, warehouse, table)
+        found = connection.sql(query, params={"staged": parts}).to_arrow_reader(_BATCH_ROWS)
         # In the order of files.
         for batch in found:
             files = pc.run_end_encode(batch["file_index"])
@@ -142,7 +157,6 @@ def _write_files(
     partly_new: dict[str, pa.Array] = {}
     for part, indices in new_rows.items():
         metadata = pq.read_metadata(part)
-        _expect_contract(table, part, metadata)
         if len(indices) < metadata.num_rows:
             partly_new[part] = indices
         else:
@@ -165,9 +179,15 @@ def _link(part: Path, path: Path) -> None:
         shutil.copyfile(part, path)
 
 
-def _expect_contract(table: str, part: str, metadata: pq.FileMetaData) -> None:
-    if metadata.schema.to_arrow_schema().names != STAGED[table].names:
+def _expect_contract(table: str, part: str) -> None:
+    try:
+        version = check_file(table, Path(part))
+    except WarehouseError as error:
         raise WarehouseError(
-            f"{part}: the columns are not those of table {table}; remove the staging folder and "
-            "ingest again"
+            f"{error.message}; remove the staging folder and ingest again"
+        ) from error
+    if version != CONTRACTS[table].version:
+        raise WarehouseError(
+            f"{part}: is of version {version} of table {table}, not of "
+            f"{CONTRACTS[table].version}; remove the staging folder and ingest again"
         )

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-import pyarrow.parquet as pq
-
+from assets.tables.database import published_rows
 from assets.tables.warehouse import Warehouse
 
 _COUNTS = ("files_added", "files_changed", "files_renamed", "files_removed")
@@ -26,8 +25,7 @@ class FileChanges:
 
 def file_changes(warehouse: Warehouse) -> dict[str | None, FileChanges]:
     """The changes of each revision, by the identifier of its snapshot."""
-    return {
-        row["snapshot_id"]: FileChanges(*(row[name] for name in _COUNTS))
-        for path in warehouse.files("revisions")
-        for row in pq.read_table(path, columns=["snapshot_id", *_COUNTS]).to_pylist()
-    }
+    with warehouse.connect() as connection:
+        rows = published_rows(connection, warehouse, "revisions")
+        found = rows.project(", ".join(("snapshot_id", *_COUNTS))).fetchall()
+    return {snapshot_id: FileChanges(*counts) for snapshot_id, *counts in found}

@@ -5,6 +5,8 @@
     staging/        parts of runs in progress; safe to delete when nothing runs
     publications/   one directory `publication_id=…` per publication, immutable
     generations/    publications rewritten into fewer, larger files, immutable
+    chain/          what was published, link by link, so that a loss is seen
+    put-aside/      what stood in the way of a repair; nothing reads it
     kernelindex.duckdb   the database that people query
 
 Writing publications is `publication.py`, rewriting them `compaction.py`; building the database is
@@ -13,11 +15,13 @@ Writing publications is `publication.py`, rewriting them `compaction.py`; buildi
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -25,8 +29,10 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from assets.tables.contracts import STAGED
+from assets.tables.contracts import STAGED, unknown_to_this
 from assets.tables.errors import WarehouseError
+from assets.tables.failpoints import passing
+from assets.tables.holds import hold, remove_unheld
 from assets.traces.errors import DatasetError
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetSnapshot, load_snapshot
@@ -37,6 +43,9 @@ PUBLICATION_RECORD = "publication.json"
 GENERATION_RECORD = "generation.json"
 GENESIS = "00000000-00000000T000000Z"
 _PARTITION = "publication_id="
+_IDENTIFIER = re.compile(r"\d{8}-\d{8}T\d{6}Z")
+_NUMBER = re.compile(r"\d{8}")
+_SPILL = "duckdb"
 
 
 class PublishedFile(BaseModel):
@@ -75,6 +84,8 @@ class Publication(BaseModel):
     revision: str | None = None
     snapshot_id: str | None = None
     tables: dict[str, PublishedTable]
+    previous: str | None = None
+    """The end of the chain when it was published; None before there were chains."""
 
     @property
     def sequence(self) -> int:
@@ -94,6 +105,9 @@ class Generation(BaseModel):
     created_at: AwareDatetime
     publications: tuple[Publication, ...]
     tables: dict[str, PublishedTable]
+
+
+Record = TypeVar("Record", Publication, Generation)
 
 
 class Warehouse:
@@ -132,6 +146,7 @@ class Warehouse:
                 f"{self.root}: cannot write here ({error.strerror}); choose a folder with "
                 "KERNELINDEX_WAREHOUSE"
             ) from error
+        self.remove_dead_runs()
         if not self.exists:
             with self.locked():
                 self.prepare_genesis()
@@ -187,8 +202,10 @@ class Warehouse:
         for path in building.iterdir():
             flush_to_disk(path)
         flush_to_disk(building)
+        passing("publication built")
         building.rename(self.folder_of(record.publication_id))
         flush_to_disk(self.publications_folder)
+        passing("publication renamed")
 
     def folder_of(self, publication_id: str) -> Path:
         """The directory of a publication; its name gives every row a `publication_id` column."""
@@ -250,10 +267,12 @@ class Warehouse:
             else {record.publication_id for record in generation.publications}
         )
         return [
-            self.record_of(publication_id)
+            record
             for publication_id in self.publication_folders()
             if (publication_id == GENESIS or publication_id not in compacted)
             and (self.until is None or publication_id <= self.until)
+            # A copy of a directory under another name is no publication.
+            and (record := self.record_of(publication_id)).publication_id == publication_id
         ]
 
     def publication_folders(self) -> list[str]:
@@ -261,27 +280,27 @@ class Warehouse:
         if not self.publications_folder.is_dir():
             return []
         return sorted(
-            folder.name.removeprefix(_PARTITION)
+            name
             for folder in self.publications_folder.iterdir()
-            if folder.is_dir() and folder.name.startswith(_PARTITION)
+            if folder.name.startswith(_PARTITION)
+            and _IDENTIFIER.fullmatch(name := folder.name.removeprefix(_PARTITION))
+            and folder.is_dir()
         )
 
     def generation(self) -> Generation | None:
         """The newest generation, None where nothing was compacted yet.
 
         Raises:
+            OtherVersionError: its record is that of a newer version of this program.
             WarehouseError: its record is missing or damaged.
         """
-        numbers = self.generation_numbers()
-        if not numbers:
-            return None
-        path = self.folder_of_generation(numbers[-1]) / GENERATION_RECORD
-        try:
-            return Generation.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise WarehouseError(
-                f"{path}: no readable record of the generation; run `kernelindex doctor`"
-            ) from error
+        for number in reversed(self.generation_numbers()):
+            path = self.folder_of_generation(number) / GENERATION_RECORD
+            found = _record(path, Generation, "record of the generation")
+            # A copy of a directory under another name is no generation.
+            if found.number == number:
+                return found
+        return None
 
     def generation_numbers(self) -> list[int]:
         """The generations that have a directory, oldest first."""
@@ -290,7 +309,7 @@ class Warehouse:
         return sorted(
             int(folder.name)
             for folder in self.generations_folder.iterdir()
-            if folder.name.isdigit()
+            if _NUMBER.fullmatch(folder.name) and folder.is_dir()
         )
 
     def folder_of_generation(self, number: int) -> Path:
@@ -301,15 +320,11 @@ class Warehouse:
         """The record in a publication's directory.
 
         Raises:
+            OtherVersionError: a record of a newer version of this program.
             WarehouseError: a record that is missing or damaged.
         """
         path = self.folder_of(publication_id) / PUBLICATION_RECORD
-        try:
-            return Publication.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise WarehouseError(
-                f"{path}: no readable publication record; run `kernelindex doctor`"
-            ) from error
+        return _record(path, Publication, "publication record")
 
     def files(self, table: str) -> list[str]:
         """Every Parquet file of a table, oldest first; never an empty list."""
@@ -339,25 +354,53 @@ class Warehouse:
         Raises:
             WarehouseError: another writer holds it for too long.
         """
+        lock = FileLock(self.root / ".writer.lock", timeout=_LOCK_TIMEOUT_S)
         try:
-            with FileLock(self.root / ".writer.lock", timeout=_LOCK_TIMEOUT_S):
-                yield
+            lock.acquire()
         except Timeout as error:
             raise WarehouseError(
                 f"{self.root}: another process has been writing for {_LOCK_TIMEOUT_S} s; "
                 "wait for it or stop it"
             ) from error
+        except (OSError, NotImplementedError) as error:
+            raise WarehouseError(f"{self.root}: cannot write here ({error})") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def staging(self, name: str) -> Path:
-        """A folder for the parts of one run; empty when new."""
+        """A folder for the parts of one run, which is this process; empty when new."""
         folder = self.root / "staging" / name
-        folder.mkdir(parents=True, exist_ok=True)
+        hold(folder)
         return folder
+
+    def dead_runs(self) -> list[Path]:
+        """Folders of runs that may be those of dead processes; `remove_unheld` knows."""
+        return sorted(
+            folder
+            for folder in self.root.glob("staging/*")
+            if folder.name != _SPILL and not folder.name.startswith("publication-")
+        )
+
+    def remove_dead_runs(self) -> list[Path]:
+        """Remove the staging folders of runs whose process has ended; return them."""
+        remove_unheld(self.root / "staging" / _SPILL, only_content=True)
+        return [folder for folder in self.dead_runs() if remove_unheld(folder)]
+
+    def put_aside(self, path: Path) -> Path:
+        """Move what is in the way to where nothing looks for it; nothing is deleted."""
+        folder = self.root / "put-aside"
+        folder.mkdir(exist_ok=True)
+        number = 1 + sum(1 for _ in folder.iterdir())
+        while (target := folder / f"{number:04d}-{path.name}").exists():
+            number += 1
+        return path.rename(target)
 
     def connect(self, memory_limit: str = _MEMORY_LIMIT) -> duckdb.DuckDBPyConnection:
         """An in-memory DuckDB with bounded memory that spills into this warehouse."""
-        spill = self.root / "staging" / "duckdb"
-        spill.mkdir(parents=True, exist_ok=True)
+        spill = self.root / "staging" / _SPILL
+        hold(spill)
         return duckdb.connect(
             config={
                 "memory_limit": memory_limit,
@@ -365,6 +408,22 @@ class Warehouse:
                 "threads": str(os.cpu_count() or 1),
             }
         )
+
+
+def _record(path: Path, kind: type[Record], what: str) -> Record:
+    try:
+        record = kind.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        if all(problem["type"] == "extra_forbidden" for problem in found):
+            names = ", ".join(sorted({str(problem["loc"][-1]) for problem in found}))
+            raise unknown_to_this(f"a {what} with {names}", path.parent) from error
+        raise WarehouseError(f"{path}: no readable {what}; run `kernelindex doctor`") from error
+    except OSError as error:
+        raise WarehouseError(f"{path}: no readable {what}; run `kernelindex doctor`") from error
+    for table in sorted(record.tables.keys() - STAGED.keys()):
+        raise unknown_to_this(f"the table {table}", path.parent)
+    return record
 
 
 def published_file(path: Path) -> PublishedFile:

@@ -39,7 +39,7 @@ ZIP_SUFFIX = ".zip"
 MAX_MEMBERS = 200_000
 MAX_TOTAL_BYTES = 32 * 1024**3
 _COPY_CHUNK_BYTES = 1024 * 1024
-_UNREADABLE = (
+UNREADABLE = (
     OSError,
     EOFError,
     zlib.error,
@@ -48,6 +48,7 @@ _UNREADABLE = (
     NotImplementedError,
     RuntimeError,
 )
+"""What reading a damaged archive may raise."""
 
 
 def is_archive(path: Path) -> bool:
@@ -276,6 +277,6 @@ def _readable(file: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DatasetError(f"{file}: no such file") from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise DatasetError(f"{file}: not a readable archive ({printable(text)})") from error

@@ -137,14 +137,15 @@ def _one(
 
 def _publish(located: list[LocatedCorrection], name: str, json: bool) -> None:
     # Only here: building needs every file under sql/, which takes a while to read.
-    from assets.leaderboards.build import build_database
+    from assets.leaderboards.reproduction import build_if_needed
 
     warehouse = open_warehouse()
     ranked_before = _ranked_runs()
     record = publish_corrections(warehouse, located, name)
+    # Not only where this brought something: an earlier command may have died before the build.
     if record is not None:
         say("building the database anew")
-        build_database(warehouse)
+    built = build_if_needed(warehouse)
     new = record.tables["corrections"].rows if record else 0
     ranked_after = _ranked_runs()
     if json:
@@ -160,6 +161,9 @@ def _publish(located: list[LocatedCorrection], name: str, json: bool) -> None:
         return
     if record is None:
         show("Nothing new: every one of these corrections is already published.")
+        if built:
+            show("The database was older than what is published, and was built anew.")
+            show(f"Ranked runs: {ranked_before} before, {ranked_after} now.")
         return
     show(f"Published {new} of {len(located)} as {record.publication_id}.")
     for item in located:

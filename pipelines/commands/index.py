@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import duckdb
+import pyarrow as pa
 import typer
 
 from assets.answers.errors import NoAnswerError, QueryError
@@ -12,6 +13,7 @@ from assets.answers.lookup import operation_names
 from assets.tables.errors import WarehouseError
 from assets.tables.reader import open_database, open_database_file
 from assets.tables.warehouse import Warehouse
+from assets.traces.errors import DatasetError
 from pipelines.commands.output import fail, no
 from pipelines.settings import Settings
 
@@ -39,12 +41,22 @@ def errors_as_lines() -> Iterator[None]:
         yield
     except NoAnswerError as error:
         no(error.message, error.candidates)
-    except (WarehouseError, QueryError) as error:
+    except (WarehouseError, QueryError, DatasetError) as error:
         fail(error.message)
     except OSError as error:
         fail(f"{error.filename or 'the disk'}: {error.strerror or error}")
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        # Only statements of our own come here: the tables are not those that they were written for.
+        fail(
+            f"the database is not of this version ({str(error).splitlines()[0]}); "
+            "`kernelindex doctor --repair` builds it anew"
+        )
     except duckdb.OutOfMemoryException as error:
         fail(f"too large for the memory that is allowed: {str(error).splitlines()[0]}")
+    except (duckdb.Error, pa.ArrowException) as error:
+        # What was asked is right by now, so what was read is not.
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        fail(f"{first_line}; `kernelindex doctor --repair` builds the database anew")
 
 
 def open_warehouse() -> Warehouse:
@@ -54,6 +66,8 @@ def open_warehouse() -> Warehouse:
         WarehouseError: nothing was ingested yet.
     """
     warehouse = Warehouse(Settings.from_environment().warehouse)
+    if warehouse.root.exists() and not warehouse.root.is_dir():
+        raise WarehouseError(f"{warehouse.root}: is no folder; name one with KERNELINDEX_WAREHOUSE")
     if not warehouse.publications_folder.is_dir():
         raise WarehouseError(f"{warehouse.root}: nothing here yet; run `kernelindex ingest` first")
     return warehouse

@@ -9,7 +9,7 @@ from assets.answers.units import count_text
 from assets.tables.ingestion import IngestionReport
 from assets.tables.reader import open_database
 from pipelines.commands.leaderboards import print_leaderboards
-from pipelines.commands.output import add_row, fail, program, show, stderr, stdout, table
+from pipelines.commands.output import add_row, fail, program, say, show, stderr, stdout, table
 from pipelines.commands.replay import replay_all
 from pipelines.settings import Settings
 
@@ -57,7 +57,7 @@ def ingest(
     request = IngestRequest(dataset or settings.dataset, revision, names, with_tensors)
     try:
         with progress_on(stderr) as progress:
-            report = run_ingest(settings, request, progress)
+            report = run_ingest(settings, request, progress, say)
     except (IngestError, InstanceError) as error:
         fail(str(error))
     if json:

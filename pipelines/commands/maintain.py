@@ -11,9 +11,10 @@ from assets.tables.errors import WarehouseError
 from assets.tables.findings import Examination, Fault, Finding, Level
 from assets.tables.warehouse import Warehouse
 from pipelines.commands.index import Json, errors_as_lines, open_warehouse
-from pipelines.commands.output import ANSWER_IS_NO, print_json, program, say, show
+from pipelines.commands.output import ANSWER_IS_NO, fail, print_json, program, say, show
 
 _OLDEST_PYTHON = (3, 11)
+_ROUNDS = 5
 
 
 def doctor(
@@ -23,17 +24,30 @@ def doctor(
     quick: Annotated[
         bool, typer.Option("--quick", help="compare names, sizes and records; read no content")
     ] = False,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-loss",
+            metavar="PUBLICATION",
+            help="give up what is lost of a publication, on record, and repair the rest",
+        ),
+    ] = None,
+    reason: Annotated[str, typer.Option(help="why the loss is accepted")] = "",
     json: Json = False,
 ) -> None:
     """Examine the installation and the warehouse; exit 1 if anything is wrong."""
+    if accept and not reason.strip():
+        fail("--accept-loss needs --reason, which is kept with it")
+    if reason and not accept:
+        fail("--reason goes with --accept-loss")
     with errors_as_lines():
         warehouse = open_warehouse()
+        done = _accepted(warehouse, accept or [], reason)
         found = examine(warehouse, quick=quick)
-        done: list[str] = []
         impossible: list[str] = []
-        if repair and (found.errors or found.findings):
-            done, impossible = _repair(warehouse, found)
-            found = examine(warehouse, quick=quick)
+        if (repair or accept) and found.findings:
+            found, repaired, impossible = _repair(warehouse, found, quick=quick)
+            done += repaired
     if json:
         print_json(
             {
@@ -46,7 +60,7 @@ def doctor(
             }
         )
     else:
-        _print(found, done, impossible, repair)
+        _print(found, done, impossible, repair or bool(accept))
     if found.errors:
         raise typer.Exit(ANSWER_IS_NO)
 
@@ -66,7 +80,8 @@ def examine(warehouse: Warehouse, *, quick: bool = False) -> Examination:
         if not quick:
             _merge(found, examine_rows(warehouse))
         # A database that differs because a rule is broken is no finding of its own.
-        _merge(found, examine_database(warehouse, rebuild=not quick and not found.errors))
+        whole = _only_raw(found.errors)
+        _merge(found, examine_database(warehouse, rebuild=not quick and whole))
     except (duckdb.Error, WarehouseError) as error:
         first_line = str(error).splitlines()[0]
         found.findings.append(
@@ -76,7 +91,8 @@ def examine(warehouse: Warehouse, *, quick: bool = False) -> Examination:
 
 
 def _only_raw(errors: list[Finding]) -> bool:
-    return all(finding.fault is Fault.DAMAGED_RAW for finding in errors)
+    raw = (Fault.DAMAGED_RAW, Fault.MISSING_RAW, Fault.MISSING_SNAPSHOT)
+    return all(finding.fault in raw for finding in errors)
 
 
 def _merge(found: Examination, more: Examination) -> None:
@@ -85,23 +101,46 @@ def _merge(found: Examination, more: Examination) -> None:
         found.count(what, number)
 
 
-def _repair(warehouse: Warehouse, found: Examination) -> tuple[list[str], list[str]]:
-    from assets.leaderboards.build import build_database
-    from assets.tables.repair import REBUILT_BY_BUILD, repair_files
+def _accepted(warehouse: Warehouse, publications: list[str], reason: str) -> list[str]:
+    if not publications:
+        return []
+    from assets.tables.acceptance import accept_loss
 
-    repairs = repair_files(warehouse, found.findings)
-    again = examine(warehouse, quick=True)
-    needs_build = any(
-        finding.fault in REBUILT_BY_BUILD for finding in (*found.findings, *again.findings)
-    )
-    if needs_build and not repairs.impossible:
+    return [accept_loss(warehouse, publication, reason) for publication in publications]
+
+
+def _repair(
+    warehouse: Warehouse, found: Examination, *, quick: bool
+) -> tuple[Examination, list[str], list[str]]:
+    """Repair until there is nothing more to do: what was damaged can hide what else is."""
+    from assets.tables.repair import repair_files
+
+    done: dict[str, None] = {}
+    impossible: list[str] = []
+    for _ in range(_ROUNDS):
+        repairs = repair_files(warehouse, found.findings)
+        found = examine(warehouse, quick=quick)
+        built, refused = _built(warehouse, found)
+        if built:
+            found = examine(warehouse, quick=quick)
+        done |= dict.fromkeys([*repairs.done, *built])
+        impossible = [*repairs.impossible, *refused]
+        if not (repairs.done or built) or not found.findings:
+            break
+    return found, list(done), impossible
+
+
+def _built(warehouse: Warehouse, found: Examination) -> tuple[list[str], list[str]]:
+    from assets.leaderboards.build import build_database
+    from assets.tables.repair import REBUILT_BY_BUILD
+
+    if not any(finding.fault in REBUILT_BY_BUILD for finding in found.findings):
+        return [], []
+    try:
         build_database(warehouse)
-        repairs.done.append(f"{warehouse.database}: built anew from the publications")
-    elif needs_build:
-        repairs.impossible.append(
-            f"{warehouse.database}: not built anew, publications that it needs are damaged"
-        )
-    return repairs.done, repairs.impossible
+    except WarehouseError as error:
+        return [], [f"{warehouse.database}: {error.message}"]
+    return [f"{warehouse.database}: built anew from the publications"], []
 
 
 def _installation() -> dict[str, object]:

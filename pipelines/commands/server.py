@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands.output import fail, stdout
+from pipelines.commands.output import fail, say, stdout
 from pipelines.instance import InstanceError, only_server, prepare_home
 from pipelines.settings import Settings
 
@@ -19,7 +19,8 @@ def dev(
     """Open the Dagster UI: assets, runs, schedules, reruns."""
     settings = Settings.from_environment()
     try:
-        prepare_home(settings.dagster_home)
+        for line in prepare_home(settings.dagster_home):
+            say(line)
         with only_server(settings.dagster_home):
             stdout.print(f"Dagster UI: http://{host}:{port}  (Ctrl-C stops it)")
             raise typer.Exit(_serve(host, port))

@@ -1,13 +1,13 @@
 -- Under which revision each solution content of a dataset is known: the earliest revision that
 -- has it, so that a later revision keeps the identity.
--- Parameters: implementations and revisions (lists of Parquet files), dataset.
+-- Reads the views published_implementations and published_revisions. Parameter: dataset.
 -- key: path, content_digest
 with dated as (
     select
         dataset,
         revision,
         min(revision_at) as revision_at
-    from read_parquet($revisions)
+    from published_revisions
     where dataset = $dataset
     group by dataset, revision
 )
@@ -17,7 +17,7 @@ select
     implementations.content_digest,
     implementations.source_revision,
     dated.revision_at
-from read_parquet($implementations) as implementations
+from published_implementations as implementations
 left join dated
     on implementations.dataset = dated.dataset
     and implementations.source_revision = dated.revision

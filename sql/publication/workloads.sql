@@ -1,5 +1,5 @@
 -- Which staged rows of the table workloads are new: once per key, and in no publication yet.
--- Parameters: staged and published (lists of Parquet files).
+-- Reads the view published_workloads. Parameter: staged (list of Parquet files).
 -- key: workload_digest, definition_name, external_id, input_fingerprint
 -- column file_index: 0-based place of the file among the staged ones
 -- column file_row_number: 0-based row of that file
@@ -14,7 +14,7 @@ with staged as (
 
 published as (
     select workload_digest, definition_name, external_id, input_fingerprint
-    from read_parquet($published)
+    from published_workloads
 )
 
 select

@@ -18,13 +18,6 @@ def test_a_new_home_has_our_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert instance.get_concurrency_config().pool_config.pool_granularity is not None
 
 
-def test_settings_that_were_changed_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", "")
-    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    prepare_home(tmp_path)
-    assert (tmp_path / "dagster.yaml").read_text() == "telemetry:\n  enabled: false\n"
-
-
 def test_a_second_server_is_refused(tmp_path: Path) -> None:
     second = only_server(tmp_path)
     with only_server(tmp_path), pytest.raises(InstanceError, match="another server"):

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from click.testing import Result
 
 from assets.reruns.lane import jobs
 from assets.reruns.launchers.job_directory import RECORD
-from assets.reruns.sample_results import ARCHIVES
+from assets.reruns.sample_results import ARCHIVES, unpack
 from assets.tables.warehouse import Warehouse
 from tests.pipelines.conftest import Run, runner_on
 from tests.pipelines.test_commands import answer
@@ -27,8 +26,7 @@ WHY = ("--reason", "a test")
 def came_back(tmp_path: Path) -> Path:
     """A folder as `rerun bundle` makes it, with the result of a real session on an H200."""
     folder = tmp_path / "check"
-    with tarfile.open(ARCHIVES[0]) as stream:
-        stream.extractall(folder, filter="data")
+    unpack(ARCHIVES[0], folder)
     return folder
 
 

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import dagster as dg
@@ -14,7 +13,7 @@ from assets.leaderboards.build import build_database
 from assets.reruns.errors import ResultRefusedError
 from assets.reruns.lane import jobs, publish_job, reconcile
 from assets.reruns.results import import_result
-from assets.reruns.sample_results import ARCHIVES, import_sample_results
+from assets.reruns.sample_results import ARCHIVES, import_sample_results, unpack
 from assets.tables.row_checks import examine_rows
 from assets.tables.warehouse import Warehouse
 from pipelines.definitions import build_definitions
@@ -146,8 +145,7 @@ def test_a_result_of_runs_that_are_not_published_is_refused(tmp_path: Path) -> N
     empty = Warehouse(tmp_path / "empty")
     empty.prepare()
     build_database(empty)
-    with tarfile.open(ARCHIVES[0]) as stream:
-        stream.extractall(tmp_path / "shipped", filter="data")
+    unpack(ARCHIVES[0], tmp_path / "shipped")
     with pytest.raises(ResultRefusedError, match="not published here"):
         import_result(empty, tmp_path / "shipped" / "bundle", tmp_path / "shipped" / "result")
     assert json.loads((tmp_path / "shipped" / "result" / "result.json").read_text())["items"]

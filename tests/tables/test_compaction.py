@@ -1,5 +1,6 @@
 """Compaction loses nothing, disturbs no reader, and what it replaces goes when it may."""
 
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
@@ -12,6 +13,7 @@ from assets.leaderboards.build import build_database
 from assets.leaderboards.history import database_as_of
 from assets.tables.compaction import compact, remove_replaced
 from assets.tables.database import published_rows
+from assets.tables.errors import WarehouseError
 from assets.tables.findings import Fault
 from assets.tables.integrity import examine_files
 from assets.tables.leases import reading
@@ -127,14 +129,44 @@ def test_a_generation_that_lost_its_record_is_made_again(warehouse: Warehouse) -
     assert (runs(warehouse), warehouse.publications()) == (before, records)
 
 
-def test_a_damaged_generation_without_them_is_said_and_left(warehouse: Warehouse) -> None:
+def test_a_damaged_generation_without_them_is_made_again_from_raw_bytes(
+    warehouse: Warehouse,
+) -> None:
+    before, records = runs(warehouse), warehouse.publications()
     compact(warehouse)
     remove_replaced(warehouse, NOW)
     [path] = warehouse.compacted_files("runs")
     Path(path).write_bytes(b"damaged")
-    repairs = repair_files(warehouse, examine_files(warehouse).findings)
+    assert repair_files(warehouse, examine_files(warehouse).findings).impossible == []
+    assert examine_files(warehouse).findings == []
+    assert runs(warehouse) == before
+    assert [record.publication_id for record in warehouse.publications()] == [
+        record.publication_id for record in records
+    ]
+
+
+def test_a_damaged_generation_that_nothing_can_make_again_is_said_and_left(
+    warehouse: Warehouse,
+) -> None:
+    compact(warehouse)
+    remove_replaced(warehouse, NOW)
+    shutil.rmtree(warehouse.root / "raw")
+    warehouse = Warehouse(warehouse.root)
+    [path] = warehouse.compacted_files("runs")
+    Path(path).write_bytes(b"damaged")
+    found = [f for f in examine_files(warehouse).findings if f.fault is Fault.DAMAGED_FILE]
+    repairs = repair_files(warehouse, found)
     assert len(repairs.impossible) == 1
     assert Path(path).read_bytes() == b"damaged"
+
+
+def test_nothing_is_removed_that_a_damaged_generation_replaces(warehouse: Warehouse) -> None:
+    compact(warehouse)
+    [path] = warehouse.compacted_files("runs")
+    Path(path).write_bytes(b"damaged")
+    with pytest.raises(WarehouseError, match="is damaged, so nothing"):
+        remove_replaced(warehouse, NOW)
+    assert len(warehouse.publication_folders()) == 4
 
 
 @pytest.mark.parametrize("compacted", [False, True])

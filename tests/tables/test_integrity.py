@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from assets.tables.integrity import examine_files
 from assets.tables.repair import repair_files
 from assets.tables.row_checks import examine_rows
 from assets.tables.warehouse import GENESIS, Warehouse
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
@@ -118,12 +122,41 @@ def test_half_a_publication_of_a_crash_is_a_leftover_and_goes(warehouse: Warehou
     assert not database.exists()
 
 
-def test_a_run_in_progress_is_no_leftover(warehouse: Warehouse) -> None:
+def test_a_run_in_progress_is_no_leftover_and_one_of_a_dead_process_is(
+    warehouse: Warehouse,
+) -> None:
     warehouse.staging("a-run").joinpath("snapshot.json").write_text("{}")
     assert faults(warehouse) == set()
-    old = warehouse.staging("an-old-run")
-    os.utime(old, (0, 0))
-    assert [f.where for f in examine_files(warehouse).findings] == [str(old)]
+    dead = warehouse.root / "staging" / "a-dead-run"
+    dead.mkdir()
+    assert [f.where for f in examine_files(warehouse).findings] == [str(dead)]
+    warehouse.prepare()
+    assert not dead.exists()
+    assert (warehouse.root / "staging" / "a-run" / "snapshot.json").is_file()
+
+
+def test_a_staging_folder_is_held_until_its_process_is_killed(warehouse: Warehouse) -> None:
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from assets.tables.warehouse import Warehouse\n"
+        "Warehouse(Path(sys.argv[1])).staging('a-run'); print('held', flush=True); time.sleep(60)\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", program, str(warehouse.root)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    folder = warehouse.root / "staging" / "a-run"
+    try:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"held\n"
+        assert warehouse.remove_dead_runs() == []
+        assert folder.is_dir()
+    finally:
+        run.kill()
+        run.wait()
+        if run.stdout is not None:
+            run.stdout.close()
+    assert warehouse.remove_dead_runs() == [folder]
+    assert not folder.exists()
 
 
 def test_raw_bytes_that_are_gone_or_damaged_are_named(warehouse: Warehouse) -> None:
