@@ -149,6 +149,12 @@ class Chain:
 
 def read_chain(warehouse: Warehouse) -> Chain:
     """The chain of a warehouse; one of an earlier version has none."""
+    chain = _read(warehouse)
+    # Without the lock, two publications may fall between reading one file and the other.
+    return _read(warehouse) if chain.problems else chain
+
+
+def _read(warehouse: Warehouse) -> Chain:
     links_file, head_file = _files(warehouse)
     if not links_file.exists() and not head_file.exists():
         return Chain()
