@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -193,6 +194,12 @@ def test_a_lost_record_is_made_again_from_files_of_an_older_version(
     repairs = repair_files(kept, examine_files(kept).findings)
     assert repairs.impossible == []
     assert kept.publications()[-2].tables == record.tables
+
+
+def test_no_statement_reads_published_files_past_their_versions() -> None:
+    for path in sorted((ROOT / "sql").rglob("*.sql")):
+        read = set(re.findall(r"(?:read_parquet|parquet_scan)\(\s*([^,\s)]+)", path.read_text()))
+        assert read <= {"$staged"}, f"{path}: reads {read}; use the view published_<table>"
 
 
 # Files that are not what they say.
