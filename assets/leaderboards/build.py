@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 
@@ -92,6 +93,15 @@ class BuildProgress:
 Progress = Callable[[BuildProgress], None]
 
 
+class FailedStatementError(WarehouseError):
+    """A statement that does not run; `path` is its file, `cause` what DuckDB says."""
+
+    def __init__(self, path: str, cause: Exception) -> None:
+        super().__init__(f"{path}: {cause}")
+        self.path = path
+        self.cause = cause
+
+
 class BrokenContractError(WarehouseError):
     """Tables that are not what their headers promise; the old database is still in place."""
 
@@ -111,7 +121,8 @@ def build_database(
     """Build every table of the catalog (default: the project's files) and swap the database in.
 
     Raises:
-        WarehouseError: a SELECT that does not run, a warehouse that cannot be used.
+        WarehouseError: a warehouse that cannot be used.
+        FailedStatementError: a statement that does not run; nothing was swapped.
         BrokenContractError: failed assertions or duplicate keys; nothing was swapped.
     """
     tables = sql_catalog() if catalog is None else catalog
@@ -119,7 +130,7 @@ def build_database(
     started = time.monotonic()
     with building(warehouse) as build:
         for number, table in enumerate(tables, start=1):
-            built = _build_table(build, table)
+            built = build_table(build, table)
             outcome.tables.append(built)
             if progress is not None:
                 progress(BuildProgress(number, len(tables), table.name, built.rows))
@@ -130,17 +141,26 @@ def build_database(
     return outcome
 
 
+def build_table(build: DatabaseBuild, table: SqlTable) -> TableOutcome:
+    """Make one table or view and check it against its header.
+
+    Raises:
+        FailedStatementError: a statement that does not run.
+    """
+    try:
+        return _build_table(build, table)
+    except duckdb.Error as error:
+        raise FailedStatementError(table.file.path, error) from error
+
+
 def _build_table(build: DatabaseBuild, table: SqlTable) -> TableOutcome:
     started = time.monotonic()
     file = table.file
     rows: int | None = None
-    try:
-        if file.is_view:
-            build.create_view(table.name, file.text)
-        else:
-            rows = build.create(table.name, file.text, file.uncompressed)
-    except WarehouseError as error:
-        raise WarehouseError(f"{file.path}: {error.message}") from error
+    if file.is_view:
+        build.create_view(table.name, file.text)
+    else:
+        rows = build.create(table.name, file.text, file.uncompressed)
     texts = {column.name: column.text for column in file.columns}
     build.comment(table.name, file.documentation, texts, view=file.is_view)
     columns = tuple(

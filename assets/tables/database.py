@@ -35,29 +35,23 @@ class DatabaseBuild:
         """Make a table from a SELECT, some columns stored as they are; return how many rows it has.
 
         Raises:
-            WarehouseError: a SELECT that does not run.
+            duckdb.Error: a SELECT that does not run.
         """
-        try:
-            rows = self._connection.sql(select)
-            if uncompressed:
-                self._connection.execute(_table_for(table, rows, uncompressed))
-                rows.insert_into(table)
-            else:
-                rows.create(table)
-            return len_of(self._connection.table(table))
-        except duckdb.Error as error:
-            raise WarehouseError(f"table {table}: {error}") from error
+        rows = self._connection.sql(select)
+        if uncompressed:
+            self._connection.execute(_table_for(table, rows, uncompressed))
+            rows.insert_into(table)
+        else:
+            rows.create(table)
+        return len_of(self._connection.table(table))
 
     def create_view(self, view: str, select: str) -> None:
         """Make a view from a SELECT over tables of this build.
 
         Raises:
-            WarehouseError: a SELECT that does not run.
+            duckdb.Error: a SELECT that does not run.
         """
-        try:
-            self._connection.sql(select).create_view(view)
-        except duckdb.Error as error:
-            raise WarehouseError(f"view {view}: {error}") from error
+        self._connection.sql(select).create_view(view)
 
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and DuckDB types of a table's columns."""
@@ -70,23 +64,17 @@ class DatabaseBuild:
         """Rows of a query that was put together as a syntax tree.
 
         Raises:
-            WarehouseError: a query that does not run.
+            duckdb.Error: a query that does not run.
         """
-        try:
-            return self._connection.sql(select.sql("duckdb")).fetchall()
-        except duckdb.Error as error:
-            raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
+        return self._connection.sql(select.sql("duckdb")).fetchall()
 
     def hashes(self, select: exp.Query) -> npt.NDArray[np.uint64]:
         """The one column of a query for a hash of every row.
 
         Raises:
-            WarehouseError: a query that does not run.
+            duckdb.Error: a query that does not run.
         """
-        try:
-            columns = self._connection.sql(select.sql("duckdb")).fetchnumpy()
-        except duckdb.Error as error:
-            raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
+        columns = self._connection.sql(select.sql("duckdb")).fetchnumpy()
         [hashes] = columns.values()
         return np.asarray(hashes, dtype=np.uint64)
 
@@ -145,10 +133,15 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
             connection.execute("checkpoint kernelindex")
             connection.execute("use memory")
             connection.execute("detach kernelindex")
-        except BaseException:
+        except BaseException as error:
             connection.close()
             path.unlink(missing_ok=True)
             Path(f"{path}.wal").unlink(missing_ok=True)
+            if isinstance(error, duckdb.Error):
+                raise WarehouseError(
+                    f"{warehouse.root}: the database cannot be built ({error}); run "
+                    "`kernelindex doctor`"
+                ) from error
             raise
         connection.close()
         flush_to_disk(path)
