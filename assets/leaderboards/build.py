@@ -5,7 +5,7 @@ failed and no key occurs twice; until then, and after a failure, people see the 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from assets.leaderboards.catalog import SqlTable, sql_catalog
 from assets.leaderboards.sql_file import DIALECT, Assertion, Severity
 from assets.tables.database import DatabaseBuild, building
 from assets.tables.errors import WarehouseError
+from assets.tables.set_aside import SetAside
 from assets.tables.warehouse import Warehouse
 
 UNIQUE_KEY = "unique_key"
@@ -106,10 +107,11 @@ class BrokenContractError(WarehouseError):
     """Tables that are not what their headers promise; the old database is still in place."""
 
     def __init__(self, outcome: DatabaseOutcome) -> None:
-        lines = [_failure(table, check) for table in outcome.tables for check in table.failures]
-        super().__init__(
-            "\n".join([*lines, f"{outcome.path} was left as it was; correct the rows or the file"])
-        )
+        self.reasons = [
+            _failure(table, check) for table in outcome.tables for check in table.failures
+        ]
+        left = f"{outcome.path} was left as it was; correct the rows or the file"
+        super().__init__("\n".join([*self.reasons, left]))
         self.outcome = outcome
 
 
@@ -117,8 +119,12 @@ def build_database(
     warehouse: Warehouse,
     progress: Progress | None = None,
     catalog: tuple[SqlTable, ...] | None = None,
+    omitted: Mapping[str, SetAside] | None = None,
 ) -> DatabaseOutcome:
     """Build every table of the catalog (default: the project's files) and swap the database in.
+
+    `omitted` are the publications that it is built without, by default those that are set aside.
+    A publication that breaks the build is only named; `index.py` finds a way without it.
 
     Raises:
         WarehouseError: a warehouse that cannot be used.
@@ -128,7 +134,7 @@ def build_database(
     tables = sql_catalog() if catalog is None else catalog
     outcome = DatabaseOutcome(warehouse.database)
     started = time.monotonic()
-    with building(warehouse) as build:
+    with building(warehouse, omitted) as build:
         for number, table in enumerate(tables, start=1):
             built = build_table(build, table)
             outcome.tables.append(built)

@@ -14,6 +14,7 @@ from assets.leaderboards.catalog import SqlTable, sql_catalog
 from assets.tables.errors import WarehouseError
 from assets.tables.findings import Examination, Fault, Finding, Level
 from assets.tables.reader import open_database
+from assets.tables.set_aside import set_aside
 from assets.tables.time_travel import WarehouseAsOf
 from assets.tables.warehouse import Warehouse
 
@@ -25,7 +26,12 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
         WarehouseError: published files that cannot be read.
     """
     found = Examination()
-    published = [record.publication_id for record in warehouse.publications()]
+    aside = set_aside(warehouse)
+    published = [
+        record.publication_id
+        for record in warehouse.publications()
+        if record.publication_id not in aside
+    ]
     try:
         with open_database(warehouse.root) as connection:
             rows = connection.sql("select publication_id from publications").fetchall()
@@ -48,6 +54,19 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
                 "publications that it was built before",
                 count=len(absent),
                 examples=tuple(absent[:3]),
+            )
+        )
+        return found
+    surplus = sorted(built_from.intersection(aside))
+    if surplus:
+        found.findings.append(
+            Finding(
+                Fault.OLD_DATABASE,
+                Level.ERROR,
+                str(warehouse.database),
+                "publications in it that were set aside since",
+                count=len(surplus),
+                examples=tuple(surplus[:3]),
             )
         )
         return found

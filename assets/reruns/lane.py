@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from assets.answers.units import count_text
-from assets.leaderboards.build import build_database
+from assets.leaderboards.index import build_index
 from assets.leaderboards.reproduction import examine_database
 from assets.reruns.errors import Refusal, RerunRefusedError, ResultRefusedError
 from assets.reruns.launchers.drive import JobOutcome, WorkerEvent, run_job
@@ -159,7 +159,7 @@ def publish_result(
     imported = import_result(warehouse, bundle_folder, result_folder, runner)
     # Not only where this import brought something: an earlier one may have died before the build.
     if examine_database(warehouse, rebuild=False).findings:
-        build_database(warehouse)
+        build_index(warehouse)
     return imported
 
 

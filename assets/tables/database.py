@@ -17,6 +17,8 @@ from sqlglot import exp
 
 from assets.tables.contracts import PUBLICATIONS, PUBLISHED
 from assets.tables.errors import WarehouseError
+from assets.tables.omission import Kept, everything, without
+from assets.tables.set_aside import SetAside, set_aside
 from assets.tables.warehouse import GENESIS, Publication, Warehouse, flush_to_disk
 
 # DuckDB 1.5 opens a file of this storage version, and so does every later one. Older versions try
@@ -117,8 +119,13 @@ def len_of(relation: duckdb.DuckDBPyRelation) -> int:
 
 
 @contextmanager
-def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
-    """Build a new database and swap it in when the block ends without an error."""
+def building(
+    warehouse: Warehouse, omitted: Mapping[str, SetAside] | None = None
+) -> Iterator[DatabaseBuild]:
+    """Build a new database and swap it in when the block ends without an error.
+
+    `omitted` are the publications that it is built without, by default those that are set aside.
+    """
     with warehouse.locked():
         path = warehouse.database.with_name(f".{warehouse.database.name}.building")
         path.unlink(missing_ok=True)
@@ -128,7 +135,9 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
             # One checkpoint at the end, none between the tables.
             connection.execute("set checkpoint_threshold = '1TB'")
             connection.execute("set search_path = 'kernelindex.main,memory.main'")
-            _publish_views(connection, warehouse)
+            _publish_views(
+                connection, warehouse, set_aside(warehouse) if omitted is None else omitted
+            )
             yield DatabaseBuild(connection)
             connection.execute("checkpoint kernelindex")
             connection.execute("use memory")
@@ -190,15 +199,38 @@ def create_published_view(
     published_rows(connection, warehouse, table).create_view(f"published_{table}")
 
 
-def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
+def _publish_views(
+    connection: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    omitted: Mapping[str, SetAside],
+) -> None:
     connection.execute("use memory")
-    for table in PUBLISHED:
-        create_published_view(connection, warehouse, table)
-    connection.from_arrow(publications_table(warehouse.publications())).create(
-        "published_publications"
-    )
+    records = warehouse.publications()
+    kept = _kept(connection, warehouse, records, omitted)
+    for table, relation in kept.tables.items():
+        relation.create_view(f"published_{table}")
+    connection.from_arrow(kept.left_out).create("published_left_out")
+    used = [record for record in records if record.publication_id not in omitted]
+    connection.from_arrow(publications_table(used)).create("published_publications")
     connection.execute("use kernelindex")
     connection.execute("set search_path = 'kernelindex.main,memory.main'")
+
+
+def _kept(
+    connection: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    records: list[Publication],
+    omitted: Mapping[str, SetAside],
+) -> Kept:
+    rows = {table: published_rows(connection, warehouse, table) for table in PUBLISHED}
+    return without(connection, rows, records, omitted) if omitted else everything(rows)
+
+
+def left_out_runs(warehouse: Warehouse, omitted: Mapping[str, SetAside]) -> int:
+    """How many runs a build without some publications lacks, theirs and what rests on them."""
+    with warehouse.connect(_MEMORY_LIMIT) as connection:
+        kept = _kept(connection, warehouse, warehouse.publications(), omitted)
+    return sum(kept.left_out["left_out_runs"].to_pylist())
 
 
 def publications_table(publications: list[Publication]) -> pa.Table:

@@ -23,16 +23,27 @@ def doctor(
     quick: Annotated[
         bool, typer.Option("--quick", help="compare names, sizes and records; read no content")
     ] = False,
+    put_back: Annotated[
+        str | None,
+        typer.Option(
+            "--readmit",
+            metavar="PUBLICATION",
+            help="put a publication back that was set aside (identifier or number)",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Examine the installation and the warehouse; exit 1 if anything is wrong."""
+    done: list[str] = []
+    impossible: list[str] = []
     with errors_as_lines():
         warehouse = open_warehouse()
+        if put_back is not None:
+            done, impossible = _readmit(warehouse, put_back)
         found = examine(warehouse, quick=quick)
-        done: list[str] = []
-        impossible: list[str] = []
         if repair and (found.errors or found.findings):
-            done, impossible = _repair(warehouse, found)
+            repaired = _repair(warehouse, found)
+            done, impossible = [*done, *repaired[0]], [*impossible, *repaired[1]]
             found = examine(warehouse, quick=quick)
     if json:
         print_json(
@@ -57,10 +68,13 @@ def examine(warehouse: Warehouse, *, quick: bool = False) -> Examination:
     from assets.leaderboards.reproduction import examine_database
     from assets.tables.integrity import examine_files
     from assets.tables.row_checks import examine_rows
+    from assets.tables.set_aside import findings
 
+    aside = Examination(findings(warehouse))
     found = examine_files(warehouse, read_bytes=not quick)
     # Rows of damaged files cannot be read; what they would say is known already.
     if found.errors and not _only_raw(found.errors):
+        _merge(found, aside)
         return found
     try:
         if not quick:
@@ -72,7 +86,20 @@ def examine(warehouse: Warehouse, *, quick: bool = False) -> Examination:
         found.findings.append(
             Finding(Fault.DAMAGED_FILE, Level.ERROR, str(warehouse.root), first_line)
         )
+    _merge(found, aside)
     return found
+
+
+def _readmit(warehouse: Warehouse, publication: str) -> tuple[list[str], list[str]]:
+    from assets.leaderboards.index import readmit
+
+    again = readmit(warehouse, publication, say)
+    if again is None:
+        return [f"publication {publication}: is in the index again"], []
+    return [], [
+        f"publication {again.publication_id}: still breaks {again.statement}, so it was set aside "
+        f"again ({again.error})"
+    ]
 
 
 def _only_raw(errors: list[Finding]) -> bool:
@@ -86,7 +113,7 @@ def _merge(found: Examination, more: Examination) -> None:
 
 
 def _repair(warehouse: Warehouse, found: Examination) -> tuple[list[str], list[str]]:
-    from assets.leaderboards.build import build_database
+    from assets.leaderboards.index import build_index
     from assets.tables.repair import REBUILT_BY_BUILD, repair_files
 
     repairs = repair_files(warehouse, found.findings)
@@ -95,7 +122,7 @@ def _repair(warehouse: Warehouse, found: Examination) -> tuple[list[str], list[s
         finding.fault in REBUILT_BY_BUILD for finding in (*found.findings, *again.findings)
     )
     if needs_build and not repairs.impossible:
-        build_database(warehouse)
+        build_index(warehouse, say=say)
         repairs.done.append(f"{warehouse.database}: built anew from the publications")
     elif needs_build:
         repairs.impossible.append(

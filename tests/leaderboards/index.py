@@ -14,7 +14,7 @@ import pyarrow as pa
 from assets.leaderboards.build import build_table
 from assets.leaderboards.catalog import published_columns, sql_catalog
 from assets.leaderboards.derive import derive
-from assets.tables.contracts import PUBLISHED
+from assets.tables.contracts import LEFT_OUT, PUBLISHED
 from assets.tables.database import DatabaseBuild, publications_table
 
 Row = dict[str, Any]
@@ -169,6 +169,7 @@ class Index:
             table = pa.Table.from_pylist(self.rows[name], schema=schema)
             connection.from_arrow(table).create(f"published_{name}")
         connection.from_arrow(publications_table([])).create("published_publications")
+        connection.from_arrow(LEFT_OUT.empty_table()).create("published_left_out")
         return connection
 
     def build(self) -> duckdb.DuckDBPyConnection:
