@@ -15,9 +15,9 @@ from assets.leaderboards.build import (
     CheckOutcome,
     DatabaseOutcome,
     TableOutcome,
-    build_database,
 )
 from assets.leaderboards.catalog import PUBLISHED_PREFIX, ColumnSource, SqlTable, sql_catalog
+from assets.leaderboards.index import build_index
 from assets.leaderboards.site.table_plots import table_plots
 from assets.leaderboards.sql_file import Severity
 from assets.tables.warehouse import Warehouse
@@ -59,10 +59,11 @@ def database_assets(
         """Builds the database beside the old one and swaps it in whole."""
         opened = warehouse.open()
         try:
-            outcome = build_database(
+            outcome = build_index(
                 opened,
                 lambda step: context.log.info(_progress(step)),
                 tables,
+                context.log.warning,
             )
         except BrokenContractError as error:
             yield from _all_checks(error.outcome)

@@ -5,10 +5,11 @@ failed and no key occurs twice; until then, and after a failure, people see the 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 
@@ -16,6 +17,7 @@ from assets.leaderboards.catalog import SqlTable, sql_catalog
 from assets.leaderboards.sql_file import DIALECT, Assertion, Severity
 from assets.tables.database import DatabaseBuild, building
 from assets.tables.errors import WarehouseError
+from assets.tables.set_aside import SetAside
 from assets.tables.warehouse import Warehouse
 
 UNIQUE_KEY = "unique_key"
@@ -92,14 +94,24 @@ class BuildProgress:
 Progress = Callable[[BuildProgress], None]
 
 
+class FailedStatementError(WarehouseError):
+    """A statement that does not run; `path` is its file, `cause` what DuckDB says."""
+
+    def __init__(self, path: str, cause: Exception) -> None:
+        super().__init__(f"{path}: {cause}")
+        self.path = path
+        self.cause = cause
+
+
 class BrokenContractError(WarehouseError):
     """Tables that are not what their headers promise; the old database is still in place."""
 
     def __init__(self, outcome: DatabaseOutcome) -> None:
-        lines = [_failure(table, check) for table in outcome.tables for check in table.failures]
-        super().__init__(
-            "\n".join([*lines, f"{outcome.path} was left as it was; correct the rows or the file"])
-        )
+        self.reasons = [
+            _failure(table, check) for table in outcome.tables for check in table.failures
+        ]
+        left = f"{outcome.path} was left as it was; correct the rows or the file"
+        super().__init__("\n".join([*self.reasons, left]))
         self.outcome = outcome
 
 
@@ -107,19 +119,24 @@ def build_database(
     warehouse: Warehouse,
     progress: Progress | None = None,
     catalog: tuple[SqlTable, ...] | None = None,
+    omitted: Mapping[str, SetAside] | None = None,
 ) -> DatabaseOutcome:
     """Build every table of the catalog (default: the project's files) and swap the database in.
 
+    `omitted` are the publications that it is built without, by default those that are set aside.
+    A publication that breaks the build is only named; `index.py` finds a way without it.
+
     Raises:
-        WarehouseError: a SELECT that does not run, a warehouse that cannot be used.
+        WarehouseError: a warehouse that cannot be used.
+        FailedStatementError: a statement that does not run; nothing was swapped.
         BrokenContractError: failed assertions or duplicate keys; nothing was swapped.
     """
     tables = sql_catalog() if catalog is None else catalog
     outcome = DatabaseOutcome(warehouse.database)
     started = time.monotonic()
-    with building(warehouse) as build:
+    with building(warehouse, omitted) as build:
         for number, table in enumerate(tables, start=1):
-            built = _build_table(build, table)
+            built = build_table(build, table)
             outcome.tables.append(built)
             if progress is not None:
                 progress(BuildProgress(number, len(tables), table.name, built.rows))
@@ -130,17 +147,26 @@ def build_database(
     return outcome
 
 
+def build_table(build: DatabaseBuild, table: SqlTable) -> TableOutcome:
+    """Make one table or view and check it against its header.
+
+    Raises:
+        FailedStatementError: a statement that does not run.
+    """
+    try:
+        return _build_table(build, table)
+    except duckdb.Error as error:
+        raise FailedStatementError(table.file.path, error) from error
+
+
 def _build_table(build: DatabaseBuild, table: SqlTable) -> TableOutcome:
     started = time.monotonic()
     file = table.file
     rows: int | None = None
-    try:
-        if file.is_view:
-            build.create_view(table.name, file.text)
-        else:
-            rows = build.create(table.name, file.text, file.uncompressed)
-    except WarehouseError as error:
-        raise WarehouseError(f"{file.path}: {error.message}") from error
+    if file.is_view:
+        build.create_view(table.name, file.text)
+    else:
+        rows = build.create(table.name, file.text, file.uncompressed)
     texts = {column.name: column.text for column in file.columns}
     build.comment(table.name, file.documentation, texts, view=file.is_view)
     columns = tuple(

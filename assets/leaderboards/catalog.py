@@ -26,7 +26,7 @@ from assets.leaderboards.sql_file import (
     first_line,
     read_sql_file,
 )
-from assets.tables.contracts import PUBLICATIONS, PUBLISHED
+from assets.tables.contracts import LEFT_OUT, PUBLICATIONS, PUBLISHED
 
 FOLDERS = ("tables", "rankings", "leaderboards", "views")
 PUBLISHED_PREFIX = "published_"
@@ -66,6 +66,7 @@ def published_columns() -> dict[str, tuple[str, ...]]:
     """The `published_<table>` views that a build starts from, with their columns."""
     tables = {name: tuple(schema.names) for name, schema in PUBLISHED.items()}
     tables["publications"] = tuple(PUBLICATIONS.names)
+    tables["left_out"] = tuple(LEFT_OUT.names)
     return {f"{PUBLISHED_PREFIX}{name}": columns for name, columns in tables.items()}
 
 

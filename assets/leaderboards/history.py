@@ -6,6 +6,7 @@ from pathlib import Path
 from assets.leaderboards.build import build_database
 from assets.leaderboards.catalog import sql_catalog
 from assets.tables.leases import reading
+from assets.tables.set_aside import set_aside
 from assets.tables.time_travel import WarehouseAsOf, find_publication
 from assets.tables.warehouse import Warehouse
 
@@ -19,7 +20,7 @@ def database_as_of(warehouse: Warehouse, publication: str) -> Path:
         WarehouseError: no such publication, a folder that cannot be written, damaged files.
     """
     record = find_publication(warehouse, publication)
-    past = WarehouseAsOf(warehouse, record.publication_id, _formulas())
+    past = WarehouseAsOf(warehouse, record.publication_id, _variant(warehouse))
     if past.database.is_file():
         past.database.touch()
     else:
@@ -29,7 +30,8 @@ def database_as_of(warehouse: Warehouse, publication: str) -> Path:
     return past.database
 
 
-def _formulas() -> str:
-    """Eight hexadecimal digits that change with any file under `sql/`."""
-    text = "".join(table.file.code_version for table in sql_catalog())
+def _variant(warehouse: Warehouse) -> str:
+    """Eight hexadecimal digits that change with the files under `sql/` and what is set aside."""
+    versions = [table.file.code_version for table in sql_catalog()]
+    text = "".join([*versions, *set_aside(warehouse)])
     return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -6,6 +6,7 @@ bit: no statement may depend on the order in which DuckDB's threads meet the row
 
 import os
 import shutil
+from collections.abc import Collection, Sequence
 
 import duckdb
 
@@ -14,6 +15,7 @@ from assets.leaderboards.catalog import SqlTable, sql_catalog
 from assets.tables.errors import WarehouseError
 from assets.tables.findings import Examination, Fault, Finding, Level
 from assets.tables.reader import open_database
+from assets.tables.set_aside import set_aside
 from assets.tables.time_travel import WarehouseAsOf
 from assets.tables.warehouse import Warehouse
 
@@ -25,7 +27,12 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
         WarehouseError: published files that cannot be read.
     """
     found = Examination()
-    published = [record.publication_id for record in warehouse.publications()]
+    aside = set_aside(warehouse)
+    published = [
+        record.publication_id
+        for record in warehouse.publications()
+        if record.publication_id not in aside
+    ]
     try:
         with open_database(warehouse.root) as connection:
             rows = connection.sql("select publication_id from publications").fetchall()
@@ -62,7 +69,7 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
                 Fault.OLD_DATABASE,
                 Level.ERROR,
                 str(warehouse.database),
-                "publications that it was built from and that are not here",
+                _why_surplus(surplus, aside),
                 count=len(surplus),
                 examples=tuple(str(name) for name in surplus[:3]),
             )
@@ -89,18 +96,10 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
     return found
 
 
-def build_if_needed(warehouse: Warehouse) -> bool:
-    """Build the database where it is not that of what is published; whether it was.
-
-    For commands that publish: one that died before it built is made good by the next.
-
-    Raises:
-        WarehouseError: as `build_database`.
-    """
-    if not examine_database(warehouse, rebuild=False).findings:
-        return False
-    build_database(warehouse)
-    return True
+def _why_surplus(surplus: Sequence[str], aside: Collection[str]) -> str:
+    if all(name in aside for name in surplus):
+        return "publications in it that were set aside since"
+    return "publications that it was built from and that are not here"
 
 
 def _differences(warehouse: Warehouse) -> list[Finding]:

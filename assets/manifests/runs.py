@@ -299,7 +299,8 @@ def _performance(performance: Performance | PerformanceOutline | None, status: s
             "of milliseconds",
             "$.evaluation.performance.latency_ms",
         )
-    if round_half_up(latency_ms * 1e6) > _MAX_LATENCY_NS:
+    # The product of the largest numbers is infinite, and has no rounded value.
+    if latency_ms * 1e6 > _MAX_LATENCY_NS:
         raise RejectionError(
             Reason.BAD_LATENCY,
             f"evaluation.performance.latency_ms is {latency_ms!r}; that is beyond 2**53 ns",

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from assets.answers.units import count_text
-from assets.leaderboards.reproduction import build_if_needed
+from assets.leaderboards.index import build_if_needed
 from assets.reruns.errors import Refusal, RerunRefusedError, ResultRefusedError
 from assets.reruns.launchers.drive import JobOutcome, WorkerEvent, run_job
 from assets.reruns.launchers.job import JobRecord, JobState, RerunJob

@@ -10,15 +10,18 @@ import lzma
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
-from assets.leaderboards.reproduction import build_if_needed
+import duckdb
+
+from assets.leaderboards.index import build_if_needed
 from assets.reruns.errors import ResultRefusedError
 from assets.reruns.results import Imported, import_result, session_id_of
 from assets.tables.database import create_published_view
+from assets.tables.reader import open_database
 from assets.tables.warehouse import Warehouse
 from assets.traces.archive import UNREADABLE
 from assets.traces.layout import path_fault, printable
@@ -47,6 +50,8 @@ def import_sample_results(warehouse: Warehouse) -> list[Imported]:
         with _unpacked(archive) as folder:
             if _is_due(warehouse, folder):
                 build_if_needed(warehouse)
+                if not _is_possible(warehouse, folder):
+                    continue
                 found.append(
                     import_result(warehouse, folder / "bundle", folder / "result", SAMPLE_RUNNER)
                 )
@@ -56,22 +61,34 @@ def import_sample_results(warehouse: Warehouse) -> list[Imported]:
 def _is_due(warehouse: Warehouse, folder: Path) -> bool:
     try:
         revision = session_id_of(folder / "result")[7:47]
-        bundle = json.loads((folder / "bundle" / "bundle.json").read_bytes())
+        wanted = _reproduced(folder)
     except (OSError, ValueError) as error:
         raise ResultRefusedError(
             f"a result that ships with the sample is damaged: {error}"
         ) from error
     if any(record.revision == revision for record in warehouse.publications()):
         return False
-    wanted = sorted({item["reproduces"] for item in bundle["items"]})
     with warehouse.connect() as connection:
         create_published_view(connection, warehouse, "runs")
-        [(here,)] = connection.execute(
-            "select count(distinct run_digest) from published_runs "
-            "where list_contains($wanted, run_digest)",
-            {"wanted": wanted},
-        ).fetchall()
-    return bool(here == len(wanted))
+        return _are_all_in(connection, "published_runs", wanted)
+
+
+def _is_possible(warehouse: Warehouse, folder: Path) -> bool:
+    """Whether the index has the runs: it is built without what rests on a publication set aside."""
+    with open_database(warehouse.root) as connection:
+        return _are_all_in(connection, "runs", _reproduced(folder))
+
+
+def _reproduced(folder: Path) -> list[str]:
+    bundle = json.loads((folder / "bundle" / "bundle.json").read_bytes())
+    return sorted({item["reproduces"] for item in bundle["items"]})
+
+
+def _are_all_in(connection: duckdb.DuckDBPyConnection, table: str, wanted: Sequence[str]) -> bool:
+    runs = connection.table(table).filter(
+        duckdb.ColumnExpression("run_digest").isin(*map(duckdb.ConstantExpression, wanted))
+    )
+    return len(runs.project("run_digest").distinct().fetchall()) == len(wanted)
 
 
 @contextmanager

@@ -119,6 +119,22 @@ PUBLICATIONS = pa.schema(
 )
 """The publication records as rows; made when a database is built, no Parquet table."""
 
+LEFT_OUT = pa.schema(
+    [
+        ("publication_id", pa.string()),
+        ("published_at", pa.timestamp("us")),
+        ("kind", pa.string()),
+        ("dataset", pa.string()),
+        ("revision", pa.string()),
+        ("set_aside_at", pa.timestamp("us")),
+        ("statement", pa.string()),
+        ("error", pa.string()),
+        ("left_out_runs", pa.int64()),
+        ("left_out_rows", pa.int64()),
+    ]
+)
+"""What a build leaves out as rows; made when a database is built, no Parquet table."""
+
 
 def check_file(table: str, path: Path, *, placed: bool = False) -> int:
     """Compare a published file with the contract of its table; return the version that it is of.

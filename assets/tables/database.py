@@ -20,6 +20,8 @@ from assets.tables.contracts import CONTRACTS, PUBLICATIONS, PUBLISHED, check_fi
 from assets.tables.errors import WarehouseError
 from assets.tables.failpoints import passing
 from assets.tables.losses import expect_whole
+from assets.tables.omission import Kept, everything, without
+from assets.tables.set_aside import SetAside, set_aside
 from assets.tables.warehouse import GENESIS, Publication, Warehouse, flush_to_disk
 
 # DuckDB 1.5 opens a file of this storage version, and so does every later one. Older versions try
@@ -38,29 +40,23 @@ class DatabaseBuild:
         """Make a table from a SELECT, some columns stored as they are; return how many rows it has.
 
         Raises:
-            WarehouseError: a SELECT that does not run.
+            duckdb.Error: a SELECT that does not run.
         """
-        try:
-            rows = self._connection.sql(select)
-            if uncompressed:
-                self._connection.execute(_table_for(table, rows, uncompressed))
-                rows.insert_into(table)
-            else:
-                rows.create(table)
-            return len_of(self._connection.table(table))
-        except duckdb.Error as error:
-            raise WarehouseError(f"table {table}: {error}") from error
+        rows = self._connection.sql(select)
+        if uncompressed:
+            self._connection.execute(_table_for(table, rows, uncompressed))
+            rows.insert_into(table)
+        else:
+            rows.create(table)
+        return len_of(self._connection.table(table))
 
     def create_view(self, view: str, select: str) -> None:
         """Make a view from a SELECT over tables of this build.
 
         Raises:
-            WarehouseError: a SELECT that does not run.
+            duckdb.Error: a SELECT that does not run.
         """
-        try:
-            self._connection.sql(select).create_view(view)
-        except duckdb.Error as error:
-            raise WarehouseError(f"view {view}: {error}") from error
+        self._connection.sql(select).create_view(view)
 
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and DuckDB types of a table's columns."""
@@ -73,23 +69,17 @@ class DatabaseBuild:
         """Rows of a query that was put together as a syntax tree.
 
         Raises:
-            WarehouseError: a query that does not run.
+            duckdb.Error: a query that does not run.
         """
-        try:
-            return self._connection.sql(select.sql("duckdb")).fetchall()
-        except duckdb.Error as error:
-            raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
+        return self._connection.sql(select.sql("duckdb")).fetchall()
 
     def hashes(self, select: exp.Query) -> npt.NDArray[np.uint64]:
         """The one column of a query for a hash of every row.
 
         Raises:
-            WarehouseError: a query that does not run.
+            duckdb.Error: a query that does not run.
         """
-        try:
-            columns = self._connection.sql(select.sql("duckdb")).fetchnumpy()
-        except duckdb.Error as error:
-            raise WarehouseError(f"{select.sql('duckdb')}: {error}") from error
+        columns = self._connection.sql(select.sql("duckdb")).fetchnumpy()
         [hashes] = columns.values()
         return np.asarray(hashes, dtype=np.uint64)
 
@@ -132,8 +122,12 @@ def len_of(relation: duckdb.DuckDBPyRelation) -> int:
 
 
 @contextmanager
-def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
+def building(
+    warehouse: Warehouse, omitted: Mapping[str, SetAside] | None = None
+) -> Iterator[DatabaseBuild]:
     """Build a new database and swap it in when the block ends without an error.
+
+    `omitted` are the publications that it is built without, by default those that are set aside.
 
     Raises:
         WarehouseError: the files have less than was published; the old database stays.
@@ -149,15 +143,22 @@ def building(warehouse: Warehouse) -> Iterator[DatabaseBuild]:
             # One checkpoint at the end, none between the tables.
             connection.execute("set checkpoint_threshold = '1TB'")
             connection.execute("set search_path = 'kernelindex.main,memory.main'")
-            _publish_views(connection, warehouse)
+            _publish_views(
+                connection, warehouse, set_aside(warehouse) if omitted is None else omitted
+            )
             yield DatabaseBuild(connection)
             connection.execute("checkpoint kernelindex")
             connection.execute("use memory")
             connection.execute("detach kernelindex")
-        except BaseException:
+        except BaseException as error:
             connection.close()
             path.unlink(missing_ok=True)
             Path(f"{path}.wal").unlink(missing_ok=True)
+            if isinstance(error, duckdb.Error):
+                raise WarehouseError(
+                    f"{warehouse.root}: the database cannot be built ({error}); run "
+                    "`kernelindex doctor`"
+                ) from error
             raise
         connection.close()
         flush_to_disk(path)
@@ -255,15 +256,38 @@ def create_published_view(
     published_rows(connection, warehouse, table).create_view(f"published_{table}")
 
 
-def _publish_views(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
+def _publish_views(
+    connection: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    omitted: Mapping[str, SetAside],
+) -> None:
     connection.execute("use memory")
-    for table in PUBLISHED:
-        create_published_view(connection, warehouse, table)
-    connection.from_arrow(publications_table(warehouse.publications())).create(
-        "published_publications"
-    )
+    records = warehouse.publications()
+    kept = _kept(connection, warehouse, records, omitted)
+    for table, relation in kept.tables.items():
+        relation.create_view(f"published_{table}")
+    connection.from_arrow(kept.left_out).create("published_left_out")
+    used = [record for record in records if record.publication_id not in omitted]
+    connection.from_arrow(publications_table(used)).create("published_publications")
     connection.execute("use kernelindex")
     connection.execute("set search_path = 'kernelindex.main,memory.main'")
+
+
+def _kept(
+    connection: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    records: list[Publication],
+    omitted: Mapping[str, SetAside],
+) -> Kept:
+    rows = {table: published_rows(connection, warehouse, table) for table in PUBLISHED}
+    return without(connection, rows, records, omitted) if omitted else everything(rows)
+
+
+def left_out_runs(warehouse: Warehouse, omitted: Mapping[str, SetAside]) -> int:
+    """How many runs a build without some publications lacks, theirs and what rests on them."""
+    with warehouse.connect(_MEMORY_LIMIT) as connection:
+        kept = _kept(connection, warehouse, warehouse.publications(), omitted)
+    return sum(kept.left_out["left_out_runs"].to_pylist())
 
 
 def publications_table(publications: list[Publication]) -> pa.Table:

@@ -51,6 +51,7 @@ class Fault(StrEnum):
     MISSING_RAW = ("MISSING_RAW", "The raw bytes of a published source file are gone.")
     DAMAGED_RAW = ("DAMAGED_RAW", "The raw bytes of a source file are not those of its digest.")
     MISSING_SNAPSHOT = ("MISSING_SNAPSHOT", "The list of files of an ingestion is gone.")
+    SET_ASIDE = ("SET_ASIDE", "A statement breaks on a publication, so the index lacks it.")
     # The database
     NO_DATABASE = ("NO_DATABASE", "There is no database file, or it cannot be opened.")
     OLD_DATABASE = ("OLD_DATABASE", "The database was built before the newest publication.")

@@ -16,6 +16,7 @@ from assets.tables.corrections import (
     publish_corrections,
 )
 from assets.tables.reader import open_database
+from pipelines.commands.aside import say_what_is_set_aside
 from pipelines.commands.index import Json, errors_as_lines, open_warehouse
 from pipelines.commands.output import fail, print_json, say, show
 
@@ -137,7 +138,7 @@ def _one(
 
 def _publish(located: list[LocatedCorrection], name: str, json: bool) -> None:
     # Only here: building needs every file under sql/, which takes a while to read.
-    from assets.leaderboards.reproduction import build_if_needed
+    from assets.leaderboards.index import build_if_needed
 
     warehouse = open_warehouse()
     ranked_before = _ranked_runs()
@@ -145,7 +146,8 @@ def _publish(located: list[LocatedCorrection], name: str, json: bool) -> None:
     # Not only where this brought something: an earlier command may have died before the build.
     if record is not None:
         say("building the database anew")
-    built = build_if_needed(warehouse)
+    built = build_if_needed(warehouse, say)
+    say_what_is_set_aside(warehouse)
     new = record.tables["corrections"].rows if record else 0
     ranked_after = _ranked_runs()
     if json:

@@ -8,6 +8,8 @@ from assets.answers.lookup import short
 from assets.answers.units import count_text
 from assets.tables.ingestion import IngestionReport
 from assets.tables.reader import open_database
+from assets.tables.warehouse import Warehouse
+from pipelines.commands.aside import say_what_is_set_aside
 from pipelines.commands.leaderboards import print_leaderboards
 from pipelines.commands.output import add_row, fail, program, say, show, stderr, stdout, table
 from pipelines.commands.replay import replay_all
@@ -60,6 +62,7 @@ def ingest(
             report = run_ingest(settings, request, progress, say)
     except (IngestError, InstanceError) as error:
         fail(str(error))
+    say_what_is_set_aside(Warehouse(settings.warehouse))
     if json:
         stdout.print(report.model_dump_json(), markup=False, soft_wrap=True)
         return

@@ -33,6 +33,14 @@ def doctor(
         ),
     ] = None,
     reason: Annotated[str, typer.Option(help="why the loss is accepted")] = "",
+    put_back: Annotated[
+        str | None,
+        typer.Option(
+            "--readmit",
+            metavar="PUBLICATION",
+            help="put a publication back that was set aside (identifier or number)",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Examine the installation and the warehouse; exit 1 if anything is wrong."""
@@ -40,14 +48,18 @@ def doctor(
         fail("--accept-loss needs --reason, which is kept with it")
     if reason and not accept:
         fail("--reason goes with --accept-loss")
+    impossible: list[str] = []
     with errors_as_lines():
         warehouse = open_warehouse()
         done = _accepted(warehouse, accept or [], reason)
+        if put_back is not None:
+            again, impossible = _readmit(warehouse, put_back)
+            done += again
         found = examine(warehouse, quick=quick)
-        impossible: list[str] = []
         if (repair or accept) and found.findings:
-            found, repaired, impossible = _repair(warehouse, found, quick=quick)
+            found, repaired, refused = _repair(warehouse, found, quick=quick)
             done += repaired
+            impossible += refused
     if json:
         print_json(
             {
@@ -71,10 +83,13 @@ def examine(warehouse: Warehouse, *, quick: bool = False) -> Examination:
     from assets.leaderboards.reproduction import examine_database
     from assets.tables.integrity import examine_files
     from assets.tables.row_checks import examine_rows
+    from assets.tables.set_aside import findings
 
+    aside = Examination(findings(warehouse))
     found = examine_files(warehouse, read_bytes=not quick)
     # Rows of damaged files cannot be read; what they would say is known already.
     if found.errors and not _only_raw(found.errors):
+        _merge(found, aside)
         return found
     try:
         if not quick:
@@ -87,7 +102,20 @@ def examine(warehouse: Warehouse, *, quick: bool = False) -> Examination:
         found.findings.append(
             Finding(Fault.DAMAGED_FILE, Level.ERROR, str(warehouse.root), first_line)
         )
+    _merge(found, aside)
     return found
+
+
+def _readmit(warehouse: Warehouse, publication: str) -> tuple[list[str], list[str]]:
+    from assets.leaderboards.index import readmit
+
+    again = readmit(warehouse, publication, say)
+    if again is None:
+        return [f"publication {publication}: is in the index again"], []
+    return [], [
+        f"publication {again.publication_id}: still breaks {again.statement}, so it was set aside "
+        f"again ({again.error})"
+    ]
 
 
 def _only_raw(errors: list[Finding]) -> bool:
@@ -131,13 +159,13 @@ def _repair(
 
 
 def _built(warehouse: Warehouse, found: Examination) -> tuple[list[str], list[str]]:
-    from assets.leaderboards.build import build_database
+    from assets.leaderboards.index import build_index
     from assets.tables.repair import REBUILT_BY_BUILD
 
     if not any(finding.fault in REBUILT_BY_BUILD for finding in found.findings):
         return [], []
     try:
-        build_database(warehouse)
+        build_index(warehouse, say=say)
     except WarehouseError as error:
         return [], [f"{warehouse.database}: {error.message}"]
     return [f"{warehouse.database}: built anew from the publications"], []

@@ -2,8 +2,9 @@
 
 import typer
 
-from assets.leaderboards.build import build_database
+from assets.leaderboards.index import build_index
 from assets.tables.replay import Replayed, replay
+from pipelines.commands.aside import say_what_is_set_aside
 from pipelines.commands.index import errors_as_lines, open_warehouse
 from pipelines.commands.output import ANSWER_IS_NO, print_json, say, show
 
@@ -13,7 +14,8 @@ def replay_all(json: bool) -> None:
     with errors_as_lines():
         warehouse = open_warehouse()
         outcomes = replay(warehouse, lambda outcome: say(_line(outcome)))
-        tables = build_database(warehouse).tables
+        tables = build_index(warehouse, say=say).tables
+        say_what_is_set_aside(warehouse)
     differing = [outcome for outcome in outcomes if outcome.problem is not None]
     if json:
         print_json(

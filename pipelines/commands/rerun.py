@@ -34,6 +34,7 @@ from assets.reruns.launchers.launcher import LauncherError
 from assets.reruns.requests import RerunRequest
 from assets.reruns.worker.build import FILE_NAME, build_worker
 from assets.tables.warehouse import Warehouse
+from pipelines.commands.aside import say_what_is_set_aside
 from pipelines.commands.index import Json, errors_as_lines, open_warehouse
 from pipelines.commands.output import (
     add_row,
@@ -137,7 +138,9 @@ def import_(
     if not found.is_dir():
         fail(f"{found}: no result bundle here; run the worker first, or name it with --result")
     with _refusals():
-        imported = publish_result(open_warehouse(), folder / _BUNDLE, found, runner)
+        warehouse = open_warehouse()
+        imported = publish_result(warehouse, folder / _BUNDLE, found, runner)
+        say_what_is_set_aside(warehouse)
     answer(imported, json)
 
 
@@ -181,6 +184,7 @@ def run(
         if outcome.result is None:
             no(f"job {outcome.job_id} is {outcome.status.state}: {outcome.status.detail}")
         imported = publish_job(warehouse, outcome.job_id, runner)
+        say_what_is_set_aside(warehouse)
     answer(imported, json)
 
 
@@ -188,7 +192,9 @@ def run(
 def reconcile(json: Json = False) -> None:
     """Explain and repair what killed processes left, and publish results that were finished."""
     with _refusals():
-        findings, published = reconcile_lane(open_warehouse())
+        warehouse = open_warehouse()
+        findings, published = reconcile_lane(warehouse)
+        say_what_is_set_aside(warehouse)
     if json:
         listed = [
             {"subject": f.subject, "found": str(f.kind), "detail": f.detail, "repaired": f.repaired}

@@ -5,10 +5,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from assets.answers.units import size_text, time_text
 from assets.answers.values import json_value
 from assets.tables.revision_files import FileChanges, file_changes
+from assets.tables.set_aside import SetAside, set_aside
 from assets.tables.warehouse import GENESIS, Publication, Warehouse
+from pipelines.commands.aside import line_of, way_back
 from pipelines.commands.index import Json, errors_as_lines, open_index, open_warehouse
 from pipelines.commands.output import add_row, print_json, program, show, stdout, table
 
@@ -30,6 +34,7 @@ def status(json: Json = False) -> None:
     with errors_as_lines():
         warehouse = open_warehouse()
         records = _records(warehouse)
+        aside = set_aside(warehouse)
     with open_index() as connection:
         rows = {
             name: int(connection.execute(f"select count(*) from {name}").fetchall()[0][0])
@@ -46,8 +51,10 @@ def status(json: Json = False) -> None:
                 "select distinct gpu_product from environments order by all"
             ).fetchall()
         ]
+        left_out = _left_out(connection)
     newest = records[-1] if records else None
-    stale = newest is not None and built_from[0][0] != newest.publication_id
+    used = [record.publication_id for record in records if record.publication_id not in aside]
+    stale = bool(used) and built_from[0][0] != used[-1]
     generation = warehouse.generation()
     report: dict[str, Any] = {
         "warehouse": str(warehouse.root),
@@ -57,6 +64,16 @@ def status(json: Json = False) -> None:
         "newest_publication": newest.publication_id if newest else None,
         "generation": generation.number if generation else None,
         "database_is_current": not stale,
+        "set_aside": [
+            {
+                "publication": entry.publication_id,
+                "since": json_value(entry.at),
+                "statement": entry.statement,
+                "error": entry.error,
+            }
+            for entry in aside.values()
+        ],
+        "left_out": left_out,
         "rows": rows,
         "datasets": [
             {"dataset": name, "revisions": number, "newest_revision_at": json_value(at)}
@@ -71,10 +88,23 @@ def status(json: Json = False) -> None:
     if json:
         print_json(report)
     else:
-        _print_status(report, newest)
+        _print_status(report, newest, list(aside.values()))
 
 
-def _print_status(report: dict[str, Any], newest: Publication | None) -> None:
+def _left_out(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """How many runs, and rows of all kinds, are published and not in the index."""
+    tables = connection.execute("select table_name from duckdb_tables()").fetchall()
+    if ("left_out",) not in tables:
+        return {"runs": 0, "rows": 0}  # A database of an older version; doctor says so.
+    [(runs, rows)] = connection.execute(
+        "select coalesce(sum(left_out_runs), 0), coalesce(sum(left_out_rows), 0) from left_out"
+    ).fetchall()
+    return {"runs": int(runs), "rows": int(rows)}
+
+
+def _print_status(
+    report: dict[str, Any], newest: Publication | None, aside: list[SetAside]
+) -> None:
     rows = report["rows"]
     show(f"{rows['runs']:,} runs, {rows['ranked_runs']:,} of them ranked", "bold")
     show(
@@ -96,6 +126,16 @@ def _print_status(report: dict[str, Any], newest: Publication | None) -> None:
         show(
             f"publications: {report['publications']}, the newest {newest.publication_id} "
             f"({time_text(newest.published_at)})"
+        )
+    for entry in aside:
+        show(line_of(entry), "red")
+        show(f"  {way_back(entry)}")
+    if aside:
+        left_out = report["left_out"]
+        show(
+            f"left out with {'it' if len(aside) == 1 else 'them'}, and with what rests on "
+            f"{'it' if len(aside) == 1 else 'them'}: {left_out['runs']:,} runs, "
+            f"{left_out['rows']:,} rows of all kinds"
         )
     if not report["database_is_current"]:
         show(f"the database is older than the newest publication: {program()} doctor --repair")

@@ -6,7 +6,7 @@ with concluded as (
         implementation_digest,
         source_digest,
         license_concluded,
-        canonical_json ->> '$.spec.licensing.concluded' as in_manifest
+        try(canonical_json ->> '$.spec.licensing.concluded') as in_manifest
     from published_implementations
 )
 

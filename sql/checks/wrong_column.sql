@@ -6,31 +6,31 @@ with compared as (
         'runs.workload_digest' as place,
         run_digest as digest,
         workload_digest as stated,
-        canonical_json ->> '$.spec.workloadDigest' as actual
+        try(canonical_json ->> '$.spec.workloadDigest') as actual
     from published_runs
     union all
     select
         'runs.implementation_digest',
         run_digest,
         implementation_digest,
-        canonical_json ->> '$.spec.implementationDigest'
+        try(canonical_json ->> '$.spec.implementationDigest')
     from published_runs
     union all
     select
         'runs.environment_digest',
         run_digest,
         environment_digest,
-        canonical_json ->> '$.spec.environmentDigest'
+        try(canonical_json ->> '$.spec.environmentDigest')
     from published_runs
     union all
     select
         'runs.protocol_digest',
         run_digest,
         protocol_digest,
-        canonical_json ->> '$.spec.protocolDigest'
+        try(canonical_json ->> '$.spec.protocolDigest')
     from published_runs
     union all
-    select 'runs.status', run_digest, status, canonical_json ->> '$.spec.status'
+    select 'runs.status', run_digest, status, try(canonical_json ->> '$.spec.status')
     from published_runs
     union all
     select
@@ -39,7 +39,7 @@ with compared as (
         primary_value::varchar,
         case
             when primary_statistic is not null
-                then canonical_json -> '$.spec.timing.latencyNs' ->> primary_statistic
+                then try(canonical_json -> '$.spec.timing.latencyNs' ->> primary_statistic)
         end
     from published_runs
     union all
@@ -47,14 +47,14 @@ with compared as (
         'workloads.operation_digest',
         workload_digest,
         operation_digest,
-        canonical_json ->> '$.spec.operationSpecDigest'
+        try(canonical_json ->> '$.spec.operationSpecDigest')
     from published_workloads
     union all
     select
         'implementations.operation_digest',
         implementation_digest,
         operation_digest,
-        canonical_json ->> '$.spec.operation.specDigest'
+        try(canonical_json ->> '$.spec.operation.specDigest')
     from published_implementations
 )
 

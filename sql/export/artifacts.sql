@@ -1,7 +1,7 @@
 -- artifacts: one row per kept source or log, without its content; reference sources are none of
 -- the public index's
 select
-    substr(artifacts.artifact_digest, 8, 32)::uuid::varchar as "id",
+    try_cast(substr(artifacts.artifact_digest, 8, 32) as uuid)::varchar as "id",
     artifacts.artifact_digest as "contentDigest",
     artifacts.kind as "kind",
     artifacts.media_type as "mediaType",

@@ -32,10 +32,10 @@ replications as (
 )
 
 select
-    substr(runs.run_digest, 8, 32)::uuid::varchar as "id",
+    try_cast(substr(runs.run_digest, 8, 32) as uuid)::varchar as "id",
     runs.run_digest as "runDigest",
-    substr(runs.implementation_digest, 8, 32)::uuid::varchar as "implementationId",
-    substr(runs.workload_digest, 8, 32)::uuid::varchar as "workloadId",
+    try_cast(substr(runs.implementation_digest, 8, 32) as uuid)::varchar as "implementationId",
+    try_cast(substr(runs.workload_digest, 8, 32) as uuid)::varchar as "workloadId",
     md5('source ' || runs.source)::uuid::varchar as "sourceId",
     runs.status as "status",
     strftime(runs.observed_at, '%Y-%m-%dT%H:%M:%S.%gZ') as "observedAt",
@@ -74,7 +74,7 @@ select
     protocol_manifests.metadata_json as "manifest.protocol.metadata",
     environment_manifests.canonical_json as "manifest.environment",
     environment_manifests.metadata_json as "manifest.environment.metadata",
-    substr(superseded.target_digest, 8, 32)::uuid::varchar as "supersedesId",
+    try_cast(substr(superseded.target_digest, 8, 32) as uuid)::varchar as "supersedesId",
     strftime(withdrawn.retracted_at, '%Y-%m-%dT%H:%M:%S.%gZ') as "retractedAt",
     withdrawn.retraction_reason as "retractionReason"
 from runs

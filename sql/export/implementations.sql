@@ -9,9 +9,9 @@ with superseded as (
 )
 
 select
-    substr(implementations.implementation_digest, 8, 32)::uuid::varchar as "id",
-    substr(implementations.project_digest, 8, 32)::uuid::varchar as "projectId",
-    substr(implementations.operation_digest, 8, 32)::uuid::varchar as "operationId",
+    try_cast(substr(implementations.implementation_digest, 8, 32) as uuid)::varchar as "id",
+    try_cast(substr(implementations.project_digest, 8, 32) as uuid)::varchar as "projectId",
+    try_cast(substr(implementations.operation_digest, 8, 32) as uuid)::varchar as "operationId",
     implementations.slug as "slug",
     implementations.implementation_digest as "implementationDigest",
     implementations.source_revision as "sourceRevision",
@@ -28,7 +28,7 @@ select
     manifests.canonical_json as "manifest",
     manifests.metadata_json as "manifest.metadata",
     strftime(implementations.published_at, '%Y-%m-%dT%H:%M:%S.%gZ') as "createdAt",
-    substr(superseded.target_digest, 8, 32)::uuid::varchar as "supersedesId"
+    try_cast(substr(superseded.target_digest, 8, 32) as uuid)::varchar as "supersedesId"
 from implementations
 inner join manifests on manifests.digest = implementations.implementation_digest
 left join superseded on superseded.replacement_digest = implementations.implementation_digest

@@ -1,6 +1,6 @@
 -- operation_aliases: one row per operation and name of it
 select
-    substr(operation_digest, 8, 32)::uuid::varchar as "operationId",
+    try_cast(substr(operation_digest, 8, 32) as uuid)::varchar as "operationId",
     unnest(list_sort(list_distinct(list_concat(aliases, definition_names)))) as "alias"
 from operations
 order by "alias", "operationId"

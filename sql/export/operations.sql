@@ -1,6 +1,6 @@
 -- operations: one row per OperationSpec
 select
-    substr(operations.operation_digest, 8, 32)::uuid::varchar as "id",
+    try_cast(substr(operations.operation_digest, 8, 32) as uuid)::varchar as "id",
     operations.slug as "slug",
     operations.family as "family",
     operations.name as "name",

@@ -1,6 +1,6 @@
 -- projects: one row per SoftwareProject
 select
-    substr(projects.project_digest, 8, 32)::uuid::varchar as "id",
+    try_cast(substr(projects.project_digest, 8, 32) as uuid)::varchar as "id",
     projects.slug as "slug",
     projects.name as "name",
     projects.normalized_name as "normalizedName",

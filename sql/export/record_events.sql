@@ -3,8 +3,8 @@ select
     md5(concat_ws(' ', record_events.comparison_key, record_events.run_digest))::uuid::varchar
         as "id",
     record_events.comparison_key as "comparisonKey",
-    substr(record_events.run_digest, 8, 32)::uuid::varchar as "runId",
-    substr(record_events.previous_run_digest, 8, 32)::uuid::varchar as "previousRunId",
+    try_cast(substr(record_events.run_digest, 8, 32) as uuid)::varchar as "runId",
+    try_cast(substr(record_events.previous_run_digest, 8, 32) as uuid)::varchar as "previousRunId",
     record_events.policy_version as "policyVersion",
     record_events.cause as "cause",
     strftime(record_events.at, '%Y-%m-%dT%H:%M:%S.%gZ') as "at",

@@ -1,7 +1,7 @@
 -- workloads: one row per WorkloadCase
 select
-    substr(workloads.workload_digest, 8, 32)::uuid::varchar as "id",
-    substr(workloads.operation_digest, 8, 32)::uuid::varchar as "operationId",
+    try_cast(substr(workloads.workload_digest, 8, 32) as uuid)::varchar as "id",
+    try_cast(substr(workloads.operation_digest, 8, 32) as uuid)::varchar as "operationId",
     workloads.workload_digest as "workloadDigest",
     'kernelindex.dev/v1alpha1' as "schemaVersion",
     manifests.canonical_json as "manifest",

@@ -56,6 +56,11 @@ results_by_workload as (
         bool_or(tried_groups.has_baseline) as has_baseline
     from tried_groups
     inner join strict_groups using (group_number)
+    -- A run may name a workload that the index is built without.
+    semi join workloads
+        on
+            workloads.workload_digest = strict_groups.workload_digest
+            and workloads.operation_digest = strict_groups.operation_digest
     group by strict_groups.board_number, strict_groups.workload_digest
 ),
 

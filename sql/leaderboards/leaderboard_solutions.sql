@@ -56,8 +56,15 @@ placed as (
         rank_facts.implementation_number,
         strict_groups.gpu_product,
         rank_facts.rank,
-        rank_facts.median_ns / bests.best_median_ns as slowdown,
-        baselines.baseline_ns / rank_facts.median_ns as speedup
+        -- Of a time that is none there are no ratios.
+        case
+            when least(rank_facts.median_ns, bests.best_median_ns) > 0
+                then rank_facts.median_ns / bests.best_median_ns
+        end as slowdown,
+        case
+            when least(rank_facts.median_ns, coalesce(baselines.baseline_ns, 0)) > 0
+                then baselines.baseline_ns / rank_facts.median_ns
+        end as speedup
     from rank_facts
     inner join strict_groups using (group_number)
     inner join bests using (group_number)
@@ -73,7 +80,8 @@ summed as (
         count(speedup) as groups_with_baseline,
         exp(list_avg(list_sort(list(ln(speedup)) filter (where speedup is not null))))
             as speedup_over_baseline,
-        exp(list_avg(list_sort(list(ln(slowdown))))) as slowdown_to_best
+        exp(list_avg(list_sort(list(ln(slowdown)) filter (where slowdown is not null))))
+            as slowdown_to_best
     from placed
     group by implementation_number, gpu_product
 )

@@ -18,8 +18,8 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (correction_id)
-order by file_index, file_row_number
+anti join published on published.correction_id is not distinct from staged.correction_id
+order by staged.file_index, staged.file_row_number

@@ -18,8 +18,12 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (implementation_digest, dataset, path)
-order by file_index, file_row_number
+anti join published
+    on
+        published.implementation_digest is not distinct from staged.implementation_digest
+        and published.dataset is not distinct from staged.dataset
+        and published.path is not distinct from staged.path
+order by staged.file_index, staged.file_row_number

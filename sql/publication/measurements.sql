@@ -18,8 +18,12 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (run_digest, metric, statistic)
-order by file_index, file_row_number
+anti join published
+    on
+        published.run_digest is not distinct from staged.run_digest
+        and published.metric is not distinct from staged.metric
+        and published.statistic is not distinct from staged.statistic
+order by staged.file_index, staged.file_row_number

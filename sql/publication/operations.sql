@@ -18,8 +18,12 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (operation_digest, name, reference_digest)
-order by file_index, file_row_number
+anti join published
+    on
+        published.operation_digest is not distinct from staged.operation_digest
+        and published.name is not distinct from staged.name
+        and published.reference_digest is not distinct from staged.reference_digest
+order by staged.file_index, staged.file_row_number

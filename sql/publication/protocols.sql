@@ -18,8 +18,8 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (protocol_digest)
-order by file_index, file_row_number
+anti join published on published.protocol_digest is not distinct from staged.protocol_digest
+order by staged.file_index, staged.file_row_number

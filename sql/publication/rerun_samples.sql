@@ -18,8 +18,12 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (run_digest, series, call)
-order by file_index, file_row_number
+anti join published
+    on
+        published.run_digest is not distinct from staged.run_digest
+        and published.series is not distinct from staged.series
+        and published.call is not distinct from staged.call
+order by staged.file_index, staged.file_row_number

@@ -18,8 +18,13 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (dataset, revision, snapshot_id, parser_version)
-order by file_index, file_row_number
+anti join published
+    on
+        published.dataset is not distinct from staged.dataset
+        and published.revision is not distinct from staged.revision
+        and published.snapshot_id is not distinct from staged.snapshot_id
+        and published.parser_version is not distinct from staged.parser_version
+order by staged.file_index, staged.file_row_number

@@ -18,8 +18,8 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (run_digest)
-order by file_index, file_row_number
+anti join published on published.run_digest is not distinct from staged.run_digest
+order by staged.file_index, staged.file_row_number

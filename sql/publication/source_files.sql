@@ -18,8 +18,15 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (dataset, revision, path, file_digest, inputs_digest, parser_version)
-order by file_index, file_row_number
+anti join published
+    on
+        published.dataset is not distinct from staged.dataset
+        and published.revision is not distinct from staged.revision
+        and published.path is not distinct from staged.path
+        and published.file_digest is not distinct from staged.file_digest
+        and published.inputs_digest is not distinct from staged.inputs_digest
+        and published.parser_version is not distinct from staged.parser_version
+order by staged.file_index, staged.file_row_number

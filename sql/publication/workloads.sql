@@ -18,8 +18,13 @@ published as (
 )
 
 select
-    file_index,
-    file_row_number
+    staged.file_index,
+    staged.file_row_number
 from staged
-anti join published using (workload_digest, definition_name, external_id, input_fingerprint)
-order by file_index, file_row_number
+anti join published
+    on
+        published.workload_digest is not distinct from staged.workload_digest
+        and published.definition_name is not distinct from staged.definition_name
+        and published.external_id is not distinct from staged.external_id
+        and published.input_fingerprint is not distinct from staged.input_fingerprint
+order by staged.file_index, staged.file_row_number

@@ -114,7 +114,7 @@ select
     coalesce(differences.mean_ns - differences.half_ns, 0) as difference_low_ns,
     coalesce(differences.mean_ns + differences.half_ns, 0) as difference_high_ns,
     coalesce(differences.mean_ns - differences.half_ns <= 0, true) as tied_with_fastest,
-    placed.reference_ns / placed.primary_value as speedup_over_reference,
+    placed.reference_ns / nullif(placed.primary_value, 0) as speedup_over_reference,
     'controlled-rankings-v1' as policy_version
 from placed
 left join ranked using (run_digest)

@@ -78,7 +78,11 @@ placed as (
 select
     group_number,
     member.implementation_number,
-    floor(member.median + 0.5)::bigint as median_ns,
+    -- A double is not exact beyond 2^53, and rounds past the largest number of all.
+    greatest(
+        member.minimum,
+        least(member.maximum, try_cast(floor(member.median + 0.5) as bigint))
+    ) as median_ns,
     member.minimum as minimum_ns,
     member.maximum as maximum_ns,
     rank,

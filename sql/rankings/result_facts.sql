@@ -22,7 +22,7 @@ with numbered as (
         run_subjects.implementation_number,
         run_subjects.author_number,
         run_facts.not_measured,
-        run_origins.status = 'passed' as passed,
+        coalesce(run_origins.status = 'passed', false) as passed,
         run_facts.eligible,
         case when run_facts.eligible then run_facts.primary_value end as eligible_ns,
         case when run_facts.eligible then run_facts.observed_at end as eligible_at,
@@ -46,7 +46,8 @@ summed as (
         implementation_number,
         min(author_number) as author_number,
         count(*) as runs,
-        count(*) filter (where not not_measured) as runs_attempted,
+        -- What passed was tried, whatever its log says.
+        count(*) filter (where passed or not coalesce(not_measured, false)) as runs_attempted,
         count(*) filter (where passed) as runs_passed,
         count(*) filter (where eligible) as repeats,
         median(eligible_ns) as exact_median_ns,

@@ -16,13 +16,15 @@
 --     digests. They are other ones after the next publication; nothing outside the database keeps them.
 -- warn one_statistic: comparison_keys <= 1
 with tried as (
-    select distinct
+    select
         group_number,
         strict_group,
-        operation_digest,
+        -- One workload is of one operation; of rows that say otherwise the group takes the first.
+        min(operation_digest) as operation_digest,
         workload_digest,
         environment_digest
     from run_conditions
+    group by group_number, strict_group, workload_digest, environment_digest
 ),
 
 measured as (

@@ -16,8 +16,8 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
--- assert known_action: action in ('retract', 'supersede', 'attest')
--- assert known_target: target_kind in ('run', 'implementation')
+-- warn known_action: action in ('retract', 'supersede', 'attest')
+-- warn known_target: target_kind in ('run', 'implementation')
 select
     correction_id,
     action,

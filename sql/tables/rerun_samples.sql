@@ -15,7 +15,7 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
--- assert measured: device_ns >= 0
+-- warn measured: device_ns >= 0
 select
     run_digest,
     series,

@@ -85,18 +85,31 @@ judged as (
     select
         *,
         -- Looked up, not joined: a join takes the runs into memory when hardly any is withdrawn.
-        run_digest in (
-            select target_digest from withdrawals where target_kind = 'run' and retracted
+        coalesce(
+            run_digest in (
+                select target_digest from withdrawals where target_kind = 'run' and retracted
+            ),
+            false
         )
-        or implementation_digest in (
-            select target_digest from withdrawals where target_kind = 'implementation' and retracted
+        or coalesce(
+            implementation_digest in (
+                select target_digest from withdrawals
+                where target_kind = 'implementation' and retracted
+            ),
+            false
         ) as retracted,
-        run_digest in (
-            select target_digest from withdrawals where target_kind = 'run' and superseded
+        coalesce(
+            run_digest in (
+                select target_digest from withdrawals where target_kind = 'run' and superseded
+            ),
+            false
         )
-        or implementation_digest in (
-            select target_digest from withdrawals
-            where target_kind = 'implementation' and superseded
+        or coalesce(
+            implementation_digest in (
+                select target_digest from withdrawals
+                where target_kind = 'implementation' and superseded
+            ),
+            false
         ) as superseded
     from placed
 ),
@@ -106,15 +119,24 @@ explained as (
         *,
         -- No list is made for a run without a reason.
         case
-            when status <> 'passed' or retracted or superseded or primary_value is null
+            when
+                status is distinct from 'passed'
+                or retracted
+                or superseded
+                or primary_value is null
                 then list_where(
                     [
-                        'STATUS_' || upper(status),
+                        'STATUS_' || upper(coalesce(status, 'unknown')),
                         'RETRACTED',
                         'SUPERSEDED',
                         'MISSING_PRIMARY_METRIC'
                     ],
-                    [status <> 'passed', retracted, superseded, primary_value is null]
+                    [
+                        status is distinct from 'passed',
+                        retracted,
+                        superseded,
+                        primary_value is null
+                    ]
                 )
         end as reasons
     from judged

@@ -30,7 +30,10 @@ select
     author_facts.best_ns,
     author_facts.group_best_ns,
     author_facts.baseline_ns,
-    author_facts.baseline_ns / author_facts.best_ns as speedup
+    case
+        when author_facts.baseline_ns > 0 and author_facts.best_ns > 0
+            then author_facts.baseline_ns / author_facts.best_ns
+    end as speedup
 from author_facts
 inner join strict_groups using (group_number)
 inner join operations using (operation_digest)

@@ -96,7 +96,7 @@ repeats as (
     select
         group_number,
         implementation_number,
-        maximum_ns / minimum_ns as spread
+        maximum_ns / nullif(minimum_ns, 0) as spread
     from result_facts
     where repeats > 1
 ),

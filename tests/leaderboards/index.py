@@ -11,9 +11,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from assets.leaderboards.build import build_table
+from assets.leaderboards.catalog import published_columns, sql_catalog
 from assets.leaderboards.derive import derive
-from assets.tables.contracts import PUBLISHED
-from assets.tables.database import publications_table
+from assets.tables.contracts import LEFT_OUT, PUBLISHED
+from assets.tables.database import DatabaseBuild, publications_table
 
 Row = dict[str, Any]
 
@@ -156,13 +158,36 @@ class Index:
 
     def derive(self, *wanted: str) -> duckdb.DuckDBPyConnection:
         """A DuckDB with the wanted tables, made by the files under `sql/`."""
+        connection = self.published()
+        derive(connection, wanted, published_columns())
+        return connection
+
+    def published(self) -> duckdb.DuckDBPyConnection:
+        """A DuckDB with the rows as the tables that every build starts from."""
         connection = duckdb.connect()
         for name, schema in PUBLISHED.items():
             table = pa.Table.from_pylist(self.rows[name], schema=schema)
             connection.from_arrow(table).create(f"published_{name}")
         connection.from_arrow(publications_table([])).create("published_publications")
-        given = [*(f"published_{name}" for name in PUBLISHED), "published_publications"]
-        derive(connection, wanted, given)
+        connection.from_arrow(LEFT_OUT.empty_table()).create("published_left_out")
+        return connection
+
+    def build(self) -> duckdb.DuckDBPyConnection:
+        """A DuckDB with every table and view, made and checked as every build makes them.
+
+        Raises:
+            AssertionError: a table that is not what its header promises.
+            FailedStatementError: a statement that does not run.
+        """
+        connection = self.published()
+        build = DatabaseBuild(connection)
+        broken = [
+            f"{table.file.path}: {check.name} of {check.examples}"
+            for table in sql_catalog()
+            for check in build_table(build, table).failures
+        ]
+        if broken:
+            raise AssertionError("\n".join(broken))
         return connection
 
     def table(self, name: str, *columns: str, where: str = "true") -> list[tuple[Any, ...]]:

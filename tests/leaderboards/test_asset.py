@@ -1,3 +1,5 @@
+import shutil
+from importlib import resources
 from pathlib import Path
 
 import dagster as dg
@@ -5,6 +7,7 @@ import pytest
 
 from assets.leaderboards.asset import database_assets
 from assets.leaderboards.catalog import read_catalog
+from assets.tables.set_aside import Change, record
 from assets.tables.warehouse import Warehouse
 
 
@@ -112,3 +115,21 @@ def test_a_failed_warning_is_shown_and_stops_nothing(tmp_path, resource):
     assert (warned.passed, warned.severity) == (False, dg.AssetCheckSeverity.WARN)
     sample = result.asset_materializations_for_node("database")[0].metadata["sample"].value
     assert sample.splitlines()[:3] == ["| n | twice |", "| --- | --- |", "| 1 | 2 |"]
+
+
+def test_what_is_left_out_is_a_failed_check_that_blocks_nothing(sample_warehouse, tmp_path):
+    root = tmp_path / "warehouse"
+    shutil.copytree(sample_warehouse, root)
+    warehouse = Warehouse(root)
+    record(warehouse, Change.SET_ASIDE, warehouse.publications()[2].publication_id)
+    (tmp_path / "sql" / "tables").mkdir(parents=True)
+    own = resources.files("sql").joinpath("tables", "left_out.sql").read_text()
+    (tmp_path / "sql" / "tables" / "left_out.sql").write_text(own)
+    result = dg.materialize(
+        [publication, database_assets(read_catalog(tmp_path / "sql"))],
+        resources={"warehouse": OpenWarehouse(root=str(root))},
+    )
+    assert result.success
+    [check] = [item for item in result.get_asset_check_evaluations() if not item.passed]
+    assert (check.check_name, check.severity) == ("complete", dg.AssetCheckSeverity.WARN)
+    assert warehouse.publications()[2].publication_id in str(check.metadata["examples"].value)

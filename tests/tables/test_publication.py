@@ -61,6 +61,17 @@ def test_a_digest_that_is_staged_twice_is_published_once(
     assert sorted(published(warehouse)) == ["x", "y"]
 
 
+@pytest.mark.parametrize("table", STAGED)
+def test_an_empty_key_is_known_again(warehouse: Warehouse, tmp_path: Path, table: str) -> None:
+    """Else each publication would bring the row once more, and no table could have its key."""
+    rows = pa.Table.from_pylist([{}], schema=STAGED[table])
+    for name in ("1", "2"):
+        (tmp_path / name / table).mkdir(parents=True)
+        pq.write_table(rows, tmp_path / name / table / "part.parquet")
+    assert publish(warehouse, tmp_path / "1", REQUEST) is not None
+    assert publish(warehouse, tmp_path / "2", REQUEST) is None
+
+
 def test_nothing_new_is_no_publication(warehouse: Warehouse, tmp_path: Path) -> None:
     staging = stage(tmp_path / "1", "a", "x")
     publish(warehouse, staging, REQUEST)
