@@ -5,6 +5,8 @@ or input.
 """
 
 import gc
+import os
+import sys
 
 import typer
 
@@ -22,6 +24,7 @@ from pipelines.commands import (
     status,
     top,
 )
+from pipelines.commands.output import WRONG_INPUT, speak_any_language, stderr
 
 ASK = "Ask"
 RUN = "Run"
@@ -55,11 +58,25 @@ app.command("doctor", rich_help_panel=KEEP)(maintain.doctor)
 app.command("compact", rich_help_panel=KEEP)(maintain.compact_publications)
 
 
+def as_text(argument: str) -> str:
+    """An argument as UTF-8, which is what files and names are in, whatever the locale says.
+
+    One that is not UTF-8 ends the program with one line.
+    """
+    try:
+        return os.fsencode(argument).decode()
+    except UnicodeDecodeError:
+        stderr.print(f"error: the argument {argument!a} is not UTF-8", markup=False)
+        sys.exit(WRONG_INPUT)
+
+
 def main() -> None:
     """Entry point of the console script."""
     # Modules are no garbage, and to look through all of Dagster's again and again costs an
     # ingestion a tenth of its time.
     gc.freeze()
+    speak_any_language()
+    sys.argv[1:] = [as_text(argument) for argument in sys.argv[1:]]
     app()
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import dagster as dg
 from alembic.util import CommandError
 from rich.console import Console
+from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets.tables.ingestion import IngestionReport
 from assets.tables.warehouse import Warehouse
 from assets.traces.asset import DatasetConfig
+from assets.traces.untrusted_text import visible_line
 from pipelines.definitions import build_definitions
 from pipelines.instance import prepare_home
 from pipelines.jobs import INGEST
@@ -133,4 +135,4 @@ def progress_on(console: Console) -> Iterator[Callable[[str], None] | None]:
         yield None
         return
     with console.status("starting") as status:
-        yield status.update
+        yield lambda message: status.update(Text(visible_line(message)))

@@ -7,7 +7,6 @@ rows are equal, byte for byte.
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from assets.answers.output_file import appearing
 from assets.answers.values import json_value
 from assets.tables.errors import WarehouseError
 from assets.tables.published import open_with_published
@@ -48,23 +48,19 @@ def export_catalog(warehouse: Warehouse, path: Path) -> dict[str, int]:
         WarehouseError: no database, publications that cannot be read, a path that cannot be
             written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     compression = "zstd" if path.suffix == ".zst" else None
     try:
         with (
             open_with_published(warehouse, ("runs",)) as connection,
+            appearing(path) as temporary,
             pa.output_stream(str(temporary), compression=compression) as stream,
         ):
-            counts = {table: _write(connection, table, stream) for table in TABLES}
-        temporary.replace(path)
+            return {table: _write(connection, table, stream) for table in TABLES}
     except OSError as error:
         raise WarehouseError(f"{path}: cannot be written ({error.strerror or error})") from error
     except duckdb.Error as error:
         first_line = str(error).splitlines()[0]
         raise WarehouseError(f"the catalog cannot be read: {first_line}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return counts
 
 
 def _write(connection: duckdb.DuckDBPyConnection, table: str, stream: pa.NativeFile) -> int:

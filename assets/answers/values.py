@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol
 from uuid import UUID
 
 import duckdb
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assets.answers.errors import QueryError
+from assets.tables.reader import QUERY_MEMORY
 
 _BATCH_ROWS = 50_000
 
@@ -64,6 +65,14 @@ def utc_text(value: datetime) -> str:
     return f"{text.removesuffix('.000')}Z"
 
 
+class TextSink(Protocol):
+    """Whatever takes text."""
+
+    def write(self, text: str, /) -> int:
+        """Take some more."""
+        ...
+
+
 class Rows:
     """The result of a statement: column names, and rows that are fetched as they are asked for."""
 
@@ -72,15 +81,26 @@ class Rows:
         self.columns = _unique([column[0] for column in result.description or ()])
 
     def __iter__(self) -> Iterator[tuple[object, ...]]:
-        while batch := self._result.fetchmany(_BATCH_ROWS):
+        """Fetch rows.
+
+        Raises:
+            QueryError: a query that fails late, for want of memory, say.
+        """
+        while batch := self._fetched():
             yield from batch
+
+    def _fetched(self) -> list[tuple[object, ...]]:
+        try:
+            return self._result.fetchmany(_BATCH_ROWS)
+        except duckdb.Error as error:
+            raise QueryError(_one_line(error)) from error
 
     def as_objects(self) -> Iterator[dict[str, object]]:
         """Rows as JSON objects."""
         for row in self:
             yield {name: json_value(value) for name, value in zip(self.columns, row, strict=True)}
 
-    def write_csv(self, stream: TextIO) -> int:
+    def write_csv(self, stream: TextSink) -> int:
         """Write RFC 4180 text with a header; null is an empty field. Returns the rows written."""
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
@@ -107,10 +127,20 @@ def write_parquet(connection: duckdb.DuckDBPyConnection, sql: str, path: Path) -
     schema = pa.schema(fields)
     written = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in reader:
+        for batch in _batches(reader):
             writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
             written += batch.num_rows
     return written
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    while True:
+        try:
+            yield reader.read_next_batch()
+        except StopIteration:
+            return
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise QueryError(_one_line(error)) from error
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> Rows:
@@ -132,7 +162,13 @@ def _single(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement
     return statements[0]
 
 
-def _one_line(error: duckdb.Error) -> str:
+def _one_line(error: Exception) -> str:
+    # A batch that Arrow asks for brings DuckDB's error as text.
+    if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in str(error):
+        return (
+            f"the query needs more than {QUERY_MEMORY} of memory; ask for fewer rows or columns, "
+            "or open the database with DuckDB itself"
+        )
     lines = [line.strip() for line in str(error).splitlines()]
     useful = [line for line in lines if line.strip("^") and not line.startswith("LINE ")]
     return " ".join(useful)

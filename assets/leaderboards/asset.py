@@ -21,6 +21,7 @@ from assets.leaderboards.catalog import PUBLISHED_PREFIX, ColumnSource, SqlTable
 from assets.leaderboards.site.table_plots import table_plots
 from assets.leaderboards.sql_file import Severity
 from assets.tables.warehouse import Warehouse
+from assets.traces.untrusted_text import markdown
 
 PUBLICATION = dg.AssetKey("publication")
 """The asset that brings the `published_` tables."""
@@ -185,5 +186,5 @@ def _markdown(built: TableOutcome) -> str:
 
 
 def _cell(value: object) -> str:
-    text = "" if value is None else " ".join(str(value).split()).replace("|", "\\|")
-    return text if len(text) <= _CELL_LENGTH else f"{text[: _CELL_LENGTH - 1]}…"
+    text = "" if value is None else " ".join(str(value).split())
+    return markdown(text if len(text) <= _CELL_LENGTH else f"{text[: _CELL_LENGTH - 1]}…")

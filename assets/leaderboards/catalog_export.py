@@ -1,6 +1,7 @@
 """Read a catalog export of the public index: `{"table": ..., "row": {...}}` lines, zstd or plain.
 
-Only what `verify_catalog.py` needs is kept of each row; a row of another table is counted.
+Only what `verify_catalog.py` needs is kept of each row; a row of another table is counted. What a
+row must hold to be verified is said in `catalog_rows.py`.
 """
 
 import json
@@ -12,52 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from assets.leaderboards.catalog_rows import CHECKED, row_problem
+from assets.traces.untrusted_text import visible_line
+
 Row = dict[str, Any]
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_NEEDED = {
-    "operations": ("id", "semanticDigest", "name", "family", "manifest"),
-    "workloads": ("id", "operationId", "workloadDigest", "manifest"),
-    "implementations": ("id", "operationId", "implementationDigest", "title", "manifest"),
-    "benchmark_runs": (
-        "id",
-        "runDigest",
-        "implementationId",
-        "workloadId",
-        "status",
-        "observedAt",
-        "publishedAt",
-        "protocolKey",
-        "environmentKey",
-        "correctnessKey",
-        "comparisonKey",
-        "primaryMetric",
-        "primaryStatistic",
-        "primaryValue",
-        "primaryUnit",
-        "sourceNative",
-        "sourceAvailable",
-        "hasRawEvidence",
-        "reproducedByKernelindex",
-        "independentReplicationCount",
-        "manifest",
-    ),
-    "record_events": ("comparisonKey", "runId", "previousRunId", "cause", "at"),
-}
-
-
-# What of a run's manifest is read without asking whether it is there.
-_MANIFEST_PARTS = (
-    ("run", "kind"),
-    ("run", "spec", "implementationDigest"),
-    ("run", "spec", "workloadDigest"),
-    ("run", "metadata", "name"),
-    ("protocol", "kind"),
-    ("protocol", "spec", "measurement", "primaryStatistic"),
-    ("environment", "kind"),
-    ("environment", "spec", "hardware", "product"),
-    ("environment", "spec", "hardware", "architecture"),
-)
+# A document of this many bytes is no row of a catalog; what a parser makes of it takes many times
+# as much.
+_MOST_LINE_BYTES = 64 * 1024**2
+_MOST_EXAMPLE_CHARACTERS = 200
 
 
 class CatalogExportError(Exception):
@@ -103,16 +68,11 @@ def read_catalog_export(path: Path) -> CatalogExport:
             continue
         table, row = _parse(path, number, line)
         export.counts[table] += 1
-        needed = _NEEDED.get(table)
-        if needed is None:
+        if table not in CHECKED:
             continue
-        missing = [name for name in needed if name not in row]
-        if missing:
-            raise CatalogExportError(
-                f"{path}:{number}: a row of {table} without {', '.join(missing)}"
-            )
-        if table == "benchmark_runs":
-            _check_manifest(path, number, row["manifest"])
+        problem = row_problem(table, row)
+        if problem is not None:
+            raise CatalogExportError(f"{path}:{number}: {problem}")
         export.rows(table).append(row)
     _check_references(export)
     if not export.benchmark_runs:
@@ -120,29 +80,31 @@ def read_catalog_export(path: Path) -> CatalogExport:
     return export
 
 
-def _check_manifest(path: Path, number: int, manifest: object) -> None:
-    for part in _MANIFEST_PARTS:
-        value = manifest
-        for name in part:
-            value = value.get(name) if isinstance(value, dict) else None
-        if value is None:
-            raise CatalogExportError(f"{path}:{number}: the run's manifest lacks {'.'.join(part)}")
-
-
 def _check_references(export: CatalogExport) -> None:
+    for table in CHECKED.keys() - {"record_events"}:
+        identifiers = Counter(row["id"] for row in export.rows(table))
+        twice = next((name for name, times in identifiers.items() if times > 1), None)
+        if twice is not None:
+            raise CatalogExportError(f"{export.path}: {table} has {_short(twice)} twice")
     objects = CatalogObjects(export)
     for row in export.benchmark_runs:
         if row["workloadId"] not in objects.workloads:
-            raise CatalogExportError(f"{export.path}: run {row['id']} has no workload in the file")
+            raise CatalogExportError(
+                f"{export.path}: run {_short(row['id'])} has no workload in the file"
+            )
         if row["implementationId"] not in objects.implementations:
             raise CatalogExportError(
-                f"{export.path}: run {row['id']} has no implementation in the file"
+                f"{export.path}: run {_short(row['id'])} has no implementation in the file"
             )
 
 
 def _parse(path: Path, number: int, line: bytes) -> tuple[str, Row]:
+    if len(line) > _MOST_LINE_BYTES:
+        raise CatalogExportError(f"{path}:{number}: has more than {_MOST_LINE_BYTES} bytes")
     try:
         value = json.loads(line)
+    except RecursionError as error:
+        raise CatalogExportError(f"{path}:{number}: not JSON (nested too deeply)") from error
     except ValueError as error:
         raise CatalogExportError(f"{path}:{number}: not JSON ({error})") from error
     match value:
@@ -166,3 +128,7 @@ def _lines(path: Path) -> Iterator[bytes]:
             yield rest
     except OSError as error:
         raise CatalogExportError(f"{path}: cannot be read ({error})") from error
+
+
+def _short(text: str) -> str:
+    return visible_line(text[:_MOST_EXAMPLE_CHARACTERS])

@@ -75,7 +75,7 @@ def load_tables(
                 "canonical_json": canonical_json(row["manifest"]),
                 "constant_axes_json": canonical_json(
                     {
-                        name: axis["value"]
+                        name: axis.get("value")
                         for name, axis in row["manifest"]["spec"]["axes"].items()
                         if axis["role"] == "constant"
                     }
@@ -92,7 +92,7 @@ def load_tables(
             {
                 "workload_digest": row["id"],
                 "operation_digest": row["operationId"],
-                "axes_json": canonical_json(row["manifest"]["spec"]["axes"]),
+                "axes_json": canonical_json(row["manifest"]["spec"].get("axes", {})),
                 "canonical_json": canonical_json(row["manifest"]),
             }
             for row in export.workloads

@@ -21,7 +21,13 @@ from assets.manifests.implementations import (
     implementation_of,
 )
 from assets.manifests.operations import Operation, operation_of
-from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
+from assets.manifests.quarantine import (
+    MOST_FAULTS_A_FILE,
+    MOST_MESSAGE_CHARACTERS,
+    QuarantinedItem,
+    Reason,
+    RejectionError,
+)
 from assets.manifests.rejections import rejection_of
 from assets.traces.documents import Definition, Document, OpenDocument, Solution
 from assets.traces.layout import author_of, root_of
@@ -197,7 +203,8 @@ def parse_item(model: type[_Model], item: RawDocument | Malformed) -> Iterator[P
     """What a stretch of a file says: one document, or several where a line holds several."""
     if isinstance(item, Malformed):
         stretch = RawDocument(item.line, item.excerpt.encode())
-        yield stretch, RejectionError(Reason.BAD_JSON, item.message)
+        reason = Reason.DOCUMENT_TOO_LARGE if item.too_large else Reason.BAD_JSON
+        yield stretch, RejectionError(reason, item.message)
         return
     try:
         document = parse(model, item)
@@ -216,9 +223,20 @@ def quarantined(
     error: RejectionError, *, kind: str, path: str, line: int, data: bytes
 ) -> QuarantinedItem:
     """A rejected document with its place."""
-    return QuarantinedItem(
-        error.reason, kind, path, line, error.json_path, str(error), excerpt(data)
+    message = str(error)
+    if len(message) > MOST_MESSAGE_CHARACTERS:
+        message = f"{message[:MOST_MESSAGE_CHARACTERS]}…"
+    return QuarantinedItem(error.reason, kind, path, line, error.json_path, message, excerpt(data))
+
+
+def too_many_faults(*, kind: str, path: str, line: int, data: bytes) -> QuarantinedItem:
+    """What stands for the rest of a file that has more faults than are kept."""
+    error = RejectionError(
+        Reason.TOO_MANY_FAULTS,
+        f"from here on the file was not read: {MOST_FAULTS_A_FILE} of its documents are in "
+        "quarantine",
     )
+    return quarantined(error, kind=kind, path=path, line=line, data=data)
 
 
 @dataclass
@@ -241,13 +259,32 @@ def read_catalog(
     reading = CatalogReading(Catalog(origin))
     for file in definitions:
         reading.documents[file.path] = 0
+        faults_before = len(reading.rejected)
         for item, definition in parse_all(Definition, read(file)):
+            if _is_given_up(reading, file, item, faults_before, "definition"):
+                break
             _read_definition(reading, file, item, definition)
     for file in solutions:
         reading.documents[file.path] = 0
+        faults_before = len(reading.rejected)
         for item, solution in parse_all(Solution, read(file)):
+            if _is_given_up(reading, file, item, faults_before, "solution"):
+                break
             _read_solution(reading, file, item, solution, identity_revision)
     return reading
+
+
+def _is_given_up(
+    reading: CatalogReading, file: DatasetFile, item: RawDocument, faults_before: int, kind: str
+) -> bool:
+    """Whether a file has so many faults that the rest of it is one more."""
+    if len(reading.rejected) - faults_before < MOST_FAULTS_A_FILE:
+        return False
+    reading.documents[file.path] += 1
+    reading.rejected.append(
+        too_many_faults(kind=kind, path=file.path, line=item.line, data=item.data)
+    )
+    return True
 
 
 def _read_definition(

@@ -8,6 +8,11 @@ docs/quarantine.md, which `reasons_page` renders, lists. Storing quarantined ite
 from dataclasses import dataclass
 from enum import StrEnum
 
+MOST_FAULTS_A_FILE = 50_000
+"""So many documents of a file are kept in quarantine, and then it is read no further."""
+MOST_MESSAGE_CHARACTERS = 2_000
+"""Names that a message repeats may be as long as a document."""
+
 
 class Severity(StrEnum):
     """`error`: the item is not published. `warning`: it is published, but look at this."""
@@ -62,6 +67,18 @@ class Reason(StrEnum):
         "BAD_JSON",
         _FILES,
         "The text is not JSON; repair the line that is named, the rest of the file was read.",
+    )
+    DOCUMENT_TOO_LARGE = (
+        "DOCUMENT_TOO_LARGE",
+        _FILES,
+        "One document, a line of a JSON Lines file for instance, has more than 3 MiB; shorten its "
+        "log, the rest of the file was read.",
+    )
+    TOO_MANY_FAULTS = (
+        "TOO_MANY_FAULTS",
+        _FILES,
+        "50,000 documents of the file are in quarantine already, and the rest of it was not read; "
+        "repair those first.",
     )
     NOT_A_DOCUMENT = (
         "NOT_A_DOCUMENT",

@@ -92,13 +92,13 @@ class ChunkReader:
         """Write the rows of a chunk and say what was found in each file."""
         number, files = chunk
         origin = self._reading.catalog.origin
-        batch = TraceRows(origin.dataset, origin.revision)
+        part = f"{self._reading.snapshot_id[7:19]}-traces-{number:06d}"
+        batch = TraceRows(origin.dataset, origin.revision, self._reading.staging, part)
         outcomes = [
             self._reader.read(file, self._store.get(file.digest, file.size_bytes), batch)
             for file in files
         ]
-        part = f"{self._reading.snapshot_id[7:19]}-traces-{number:06d}"
-        batch.write(self._reading.staging, part)
+        batch.finish()
         return outcomes
 
 

@@ -38,6 +38,11 @@ class RowBatch:
         }
         self.rows: dict[str, list[Row]] = {name: [] for name in records.SCHEMAS}
 
+    def clear(self) -> None:
+        """Forget rows that were written."""
+        for rows in self.rows.values():
+            rows.clear()
+
     def add(self, table: str, path: str, line: int | None, **values: object) -> None:
         """One row with its provenance."""
         values["path"] = path

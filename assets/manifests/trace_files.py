@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from assets.manifests.canonical import sha256_digest
-from assets.manifests.catalog import Catalog, quarantined
+from assets.manifests.catalog import Catalog, quarantined, too_many_faults
 from assets.manifests.environments import Environment, environment_of
 from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
-from assets.manifests.quarantine import QuarantinedItem, Reason, RejectionError
+from assets.manifests.quarantine import (
+    MOST_FAULTS_A_FILE,
+    QuarantinedItem,
+    Reason,
+    RejectionError,
+)
 from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.runs import Log, log_of, run_of
 from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
@@ -117,6 +122,13 @@ class TraceReader:
         outcome = reading.outcome
         for item, trace in self._parser.parse_all(data):
             outcome.documents += 1
+            if len(outcome.quarantined) >= MOST_FAULTS_A_FILE:
+                outcome.quarantined.append(
+                    too_many_faults(
+                        kind=reading.kind, path=file.path, line=item.line, data=item.data
+                    )
+                )
+                break
             try:
                 if isinstance(trace, RejectionError):
                     raise trace
@@ -150,7 +162,8 @@ class TraceReader:
                     f"solution {solution!r} has no evaluation",
                     "$.evaluation",
                 )
-            reading.batch.add_case(self._case(parsed, operation), reading.path, item.line)
+            case = self._case(parsed, operation, len(item.data))
+            reading.batch.add_case(case, reading.path, item.line)
             reading.outcome.workload_rows += 1
             return
         if not solution:
@@ -160,10 +173,10 @@ class TraceReader:
         if implementation is None:
             implementation = self._catalog.implementation(solution, definition, reading.path)
             reading.implementations[names] = implementation
-        case = self._case(parsed, operation)
+        case = self._case(parsed, operation, len(item.data))
         # A case is good whatever becomes of the measurement.
         reading.batch.add_case(case, reading.path, item.line)
-        environment = self._environment(parsed.environment_key, reported)
+        environment = self._environment(parsed.environment_key, reported, len(item.data))
         run = run_of(
             trace,
             evaluation,
@@ -179,19 +192,21 @@ class TraceReader:
         if outcome.newest_trace_at is None or run.observed_at > outcome.newest_trace_at:
             outcome.newest_trace_at = run.observed_at
 
-    def _case(self, parsed: ParsedTrace, operation: Operation) -> Case:
+    def _case(self, parsed: ParsedTrace, operation: Operation, size_bytes: int) -> Case:
         key = operation.name, parsed.workload_key
         case = self._cases.get(key)
         if case is None:
             case = case_of(parsed.workload, operation)
-            self._cases.remember(key, case)
+            self._cases.remember(key, case, size_bytes)
         return case
 
-    def _environment(self, key: Hashable, reported: TraceEnvironment) -> Environment:
+    def _environment(
+        self, key: Hashable, reported: TraceEnvironment, size_bytes: int
+    ) -> Environment:
         environment = self._environments.get(key)
         if environment is None:
             environment = environment_of(reported)
-            self._environments.remember(key, environment)
+            self._environments.remember(key, environment, size_bytes)
         return environment
 
     def _log(self, text: str | None) -> Log:

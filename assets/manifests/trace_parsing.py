@@ -17,6 +17,7 @@ from assets.traces.lines import Malformed, RawDocument, read_documents
 from assets.traces.outlines import EvaluationOutline, TraceOutline, outline_of
 
 _MAX_REMEMBERED = 10_000
+_MAX_REMEMBERED_BYTES = 16 * 1024**2
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -25,10 +26,14 @@ _Value = TypeVar("_Value")
 class Remembered(dict[_Key, _Value]):
     """Values by what they were made from; emptied when they are too many: memory is bounded."""
 
-    def remember(self, key: _Key, value: _Value) -> None:
-        """Keep a value."""
-        if len(self) >= _MAX_REMEMBERED:
+    _size_bytes = 0
+
+    def remember(self, key: _Key, value: _Value, size_bytes: int) -> None:
+        """Keep a value; it was made from a text of that size at most."""
+        self._size_bytes += size_bytes
+        if len(self) >= _MAX_REMEMBERED or self._size_bytes > _MAX_REMEMBERED_BYTES:
             self.clear()
+            self._size_bytes = size_bytes
         self[key] = value
 
 
@@ -76,8 +81,8 @@ class TraceParser:
                     yield from found
                     continue
                 workload, environment = whole.workload, whole.environment
-                self._workloads.remember(workload_key, workload)
-                self._environments.remember(environment_key, environment)
+                self._workloads.remember(workload_key, workload, len(workload_key))
+                self._environments.remember(environment_key, environment, len(environment_key))
             yield (
                 item,
                 ParsedTrace(

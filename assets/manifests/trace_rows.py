@@ -6,6 +6,7 @@ reading the traces. What the columns mean is said in `records` and `sql/tables/`
 
 from collections.abc import Iterator
 from itertools import accumulate
+from pathlib import Path
 
 import pyarrow as pa
 from msgspec import Struct
@@ -16,10 +17,13 @@ from assets.manifests.runs import Run, trace_protocol
 from assets.manifests.trust import evidence_level
 from assets.manifests.workloads import Case
 
-# Runs, and bytes of their logs, that are kept as objects before they become columns: few, so that
-# their memory is used again.
+# Runs, and bytes of their logs and free fields, that are kept as objects before they become
+# columns: few, so that their memory is used again.
 _MOST_OBJECTS = 2000
-_MOST_LOG_BYTES = 4 * 1024 * 1024
+_MOST_TEXT_BYTES = 4 * 1024 * 1024
+_MOST_CASES = 4000
+# Columns of one part. A single file may bring more, and its rows then go to several parts.
+_MOST_PART_BYTES = 48 * 1024 * 1024
 _NOT_MEASURED_LOG = b"Solution skipped after"
 
 # Short logs (an error, a solution that was skipped) are the same in many files, long ones hardly
@@ -48,26 +52,38 @@ class RunRow(Struct, frozen=True, gc=False):
 
 
 class TraceRows(RowBatch):
-    """The rows of some trace and workload files."""
+    """The rows of some trace and workload files, written to one part or, where many, to several."""
 
-    def __init__(self, dataset: str, revision: str) -> None:
+    def __init__(self, dataset: str, revision: str, staging: Path, part: str) -> None:
         super().__init__(dataset, revision)
+        self._staging, self._part = staging, part
+        self._parts_written = 0
+        self._start_part()
+
+    def _start_part(self) -> None:
         self._runs: list[RunRow] = []
         self._logs: list[RunRow] = []
-        self._log_bytes = 0
+        self._text_bytes = 0
         # By table and ending of the part's name.
         self._settled: dict[tuple[str, str], list[pa.Table]] = {}
         # What several traces share is written once a batch.
         self._cases: set[tuple[str, str, str, str]] = set()
         self._environment_digests: set[str] = set()
         self._log_digests: set[str | None] = {None}
+        self._part_bytes = 0
+
+    def finish(self) -> None:
+        """Write what is not written yet."""
+        self.write(self._staging, self._part)
 
     def add_case(self, case: Case, path: str, line: int) -> None:
-        """A workload, unless the batch has it."""
+        """A workload, unless the part has it."""
         key = (case.digest, case.definition, case.external_id, case.input_fingerprint)
         if key not in self._cases:
             self._cases.add(key)
             add_case(self, case, path, line)
+            if len(self._cases) >= _MOST_CASES:
+                self._end_part()
 
     def add_run(self, row: RunRow) -> None:
         """A trace, with its measurement, its log and its environment."""
@@ -79,10 +95,19 @@ class TraceRows(RowBatch):
             self._log_digests.add(log_digest)
             self._logs.append(row)
         if not self._runs or self._runs[-1].run.log is not row.run.log:
-            self._log_bytes += len(row.run.log.content)
+            self._text_bytes += len(row.run.log.content)
+        self._text_bytes += len(row.run.correctness_extra_json or "")
         self._runs.append(row)
-        if len(self._runs) >= _MOST_OBJECTS or self._log_bytes >= _MOST_LOG_BYTES:
+        if len(self._runs) >= _MOST_OBJECTS or self._text_bytes >= _MOST_TEXT_BYTES:
             self._settle()
+            if self._part_bytes >= _MOST_PART_BYTES:
+                self._end_part()
+
+    def _end_part(self) -> None:
+        self._parts_written += 1
+        self.write(self._staging, f"{self._part}-{self._parts_written}")
+        self.clear()
+        self._start_part()
 
     def tables(self) -> Iterator[tuple[str, str, pa.Table]]:
         """Name, ending of the part's name, and rows of every table that has some."""
@@ -108,9 +133,10 @@ class TraceRows(RowBatch):
             if rows:
                 table = self.arrow_table(name, len(rows), columns_of(rows))
                 self._settled.setdefault((name, ending), []).append(table)
+                self._part_bytes += table.nbytes
         runs.clear()
         self._logs.clear()
-        self._log_bytes = 0
+        self._text_bytes = 0
 
 
 def _run_columns(rows: list[RunRow]) -> Columns:

@@ -6,7 +6,7 @@ The Parquet tables have keys below `reruns/`, because the database has tables of
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -30,6 +30,7 @@ from assets.reruns.sample_results import SAMPLE_DATASET, import_sample_results
 from assets.tables.errors import WarehouseError
 from assets.tables.ingestion import IngestionReport
 from assets.tables.warehouse import Warehouse
+from assets.traces.untrusted_text import markdown, visible_line
 
 RERUN_GROUP = "reruns"
 SAMPLE_RERUNS = dg.AssetKey("sample_reruns")
@@ -130,7 +131,8 @@ def rerun_requests(
     asked = {"request": request.model_dump(mode="json"), "runner": config.runner}
     (folder / _REQUEST).write_text(json.dumps(asked, indent=1) + "\n")
     listed = "\n".join(
-        f"| `{run.run_digest[7:19]}` | {run.solution_name} | {run.definition_name} |"
+        f"| `{run.run_digest[7:19]}` | {markdown(run.solution_name)} | "
+        f"{markdown(run.definition_name)} |"
         for run in prepared.chosen
     )
     return dg.MaterializeResult(
@@ -141,7 +143,7 @@ def rerun_requests(
             "runs": dg.MetadataValue.md(
                 f"| run | solution | definition |\n|---|---|---|\n{listed}"
             ),
-            "left_out": dg.MetadataValue.md("\n".join(prepared.left_out) or "nothing"),
+            "left_out": dg.MetadataValue.md(_list(prepared.left_out)),
             "dagster/row_count": len(prepared.chosen),
         }
     )
@@ -166,12 +168,13 @@ def controlled_runs(
         nonlocal finished
         if event.name == "item_finished":
             finished += 1
-            context.log.info(
+            line = (
                 f"{finished} of {len(bundle.items)}: {event.fields.get('item_id')} "
                 f"{event.fields.get('status')} {event.fields.get('reasons') or ''}".rstrip()
             )
         else:
-            context.log.info(event.line)
+            line = event.line
+        context.log.info(visible_line(line))
 
     try:
         bundle = read_bundle(folder / "bundle")
@@ -257,7 +260,7 @@ def rerun_publication(
             **said,
             "verdicts": dg.MetadataValue.md(verdict_table(imported)),
             "counts": dict(summary(imported)),
-            "no_score": dg.MetadataValue.md("\n".join(imported.unscored) or "nothing"),
+            "no_score": dg.MetadataValue.md(_list(imported.unscored)),
             "dagster/row_count": rows.get("reproductions", 0),
         },
     )
@@ -309,3 +312,7 @@ def _request_of(warehouse: Warehouse, run_id: str) -> tuple[Path, dict[str, obje
             "this run has no request; launch the job `controlled_rerun`", allow_retries=False
         ) from error
     return folder, asked
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {markdown(line)}" for line in lines) or "nothing"

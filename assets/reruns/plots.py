@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 
 from assets.reruns.results import Imported, ImportedRun
+from assets.traces.untrusted_text import markdown
 
 _WIDTH, _HEIGHT, _BINS = 240, 48, 40
 
@@ -42,7 +43,7 @@ def verdict_table(imported: Imported) -> str:
     for run in imported.runs:
         ratio = run.comparison.ratio
         lines.append(
-            f"| `{run.run_digest[7:19]}` | {run.solution} | {run.status} | "
+            f"| `{run.run_digest[7:19]}` | {markdown(run.solution)} | {run.status} | "
             f"{_us(run.median_ns)} | {_us(run.reported_ns)} | "
             f"{'' if ratio is None else f'{ratio:.3f}'} | {run.comparison.verdict} | "
             f"{_evidence(run)} |"
@@ -56,7 +57,8 @@ def distribution_table(imported: Imported) -> str:
     for run in imported.runs:
         if run.latencies_ns:
             encoded = base64.b64encode(latency_svg(run.latencies_ns).encode()).decode()
-            lines.append(f"| {run.solution} | ![latency](data:image/svg+xml;base64,{encoded}) |")
+            picture = f"![latency](data:image/svg+xml;base64,{encoded})"
+            lines.append(f"| {markdown(run.solution)} | {picture} |")
     return "\n".join(lines)
 
 

@@ -1,8 +1,10 @@
 """Open the database for reading: never blocks a writer, never sees half a build.
 
-A reader can read the tables and nothing else: no file, no network, no extension.
+A reader can read the tables and nothing else: no file, no network, no extension. A query may use
+`QUERY_MEMORY` and then a folder of its own, which goes away with the connection.
 """
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +14,15 @@ import duckdb
 from assets.tables.errors import WarehouseError
 from assets.tables.warehouse import Warehouse
 
+QUERY_MEMORY = "2GB"
+_QUERY_DISK = "16GB"
 _LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
+    "memory_limit": QUERY_MEMORY,
+    "max_temp_directory_size": _QUERY_DISK,
     "lock_configuration": "true",
 }
 
@@ -41,14 +47,18 @@ def open_database_file(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     if not path.is_file():
         raise WarehouseError(f"{path}: nothing here yet; run `kernelindex ingest` first")
-    try:
-        connection = duckdb.connect(str(path), read_only=True, config=_LOCKED_DOWN)
-    except duckdb.Error as error:
-        first_line = str(error).splitlines()[0]
-        raise WarehouseError(
-            f"{path}: cannot be opened ({first_line}); `kernelindex doctor --repair` builds it anew"
-        ) from error
-    try:
-        yield connection
-    finally:
-        connection.close()
+    # DuckDB lets queries read and write files where it may put its own: nobody else's folder.
+    with tempfile.TemporaryDirectory(prefix="kernelindex-query-") as own_folder:
+        settings = {**_LOCKED_DOWN, "temp_directory": own_folder}
+        try:
+            connection = duckdb.connect(str(path), read_only=True, config=settings)
+        except duckdb.Error as error:
+            first_line = str(error).splitlines()[0]
+            raise WarehouseError(
+                f"{path}: cannot be opened ({first_line}); `kernelindex doctor --repair` builds it "
+                "anew"
+            ) from error
+        try:
+            yield connection
+        finally:
+            connection.close()

@@ -22,6 +22,8 @@ MEMORY_LIMIT_BYTES = 8 * 1024**2
 """Larger files are received on disk, where the next run finds what arrived."""
 MIN_BYTES_PER_S = 100_000
 """The time limit of a file grows with its size, at this rate."""
+MIN_PROGRESS_BYTES = 16 * 1024
+"""An attempt that brought less counts as one that failed."""
 WRONG_CONTENT_ATTEMPTS = 3
 _HEAD_BYTES = 1024
 
@@ -138,7 +140,7 @@ def download(client: HubClient, url: str, file: ListedFile, body: Body) -> None:
         try:
             _receive(client, url, file, body, deadline)
         except PassingError as fault:
-            fault.progressed = body.size_bytes > before_bytes
+            fault.progressed = body.size_bytes - before_bytes >= MIN_PROGRESS_BYTES
             raise
         if body.digest(lfs=file.is_lfs) != file.blob_id:
             raise _wrong_content(url, file, body)

@@ -16,15 +16,15 @@ from urllib.parse import urljoin, urlsplit
 import requests
 import requests.utils
 import urllib3.exceptions
-from requests.adapters import HTTPAdapter
 
+from assets.traces.deadlines import DeadlineAdapter, pieces, until
 from assets.traces.errors import DatasetError, PullStoppedError, TransientDatasetError
 from assets.traces.hub_settings import HubSettings
 from assets.traces.layout import printable
 from assets.traces.retries import PassingError, asked_wait_s
 
 MAX_REDIRECTS = 5
-MAX_ANSWER_BYTES = 64 * 1024**2
+MAX_ANSWER_BYTES = 8 * 1024**2
 CHUNK_BYTES = 16 * 1024
 """What a broken connection loses at most."""
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -54,10 +54,11 @@ class HubClient:
         self.settings = settings
         self.stopped = threading.Event()
         self._local = threading.local()
-        self._adapters: list[HTTPAdapter] = []
+        self._adapters: list[DeadlineAdapter] = []
         self._lock = threading.Lock()
         self._proxies: dict[str, dict[str, str]] = {}
         self._busy_until = 0.0
+        self._pull_deadline = time.monotonic() + settings.pull_time_limit_s
 
     def close(self) -> None:
         """Close every thread's connections."""
@@ -136,7 +137,7 @@ class HubClient:
         """The body in pieces, never more than `max_bytes` and not past the deadline."""
         received_bytes = 0
         try:
-            for chunk in response.iter_content(CHUNK_BYTES):
+            for chunk in pieces(response.raw, CHUNK_BYTES):
                 received_bytes += len(chunk)
                 if received_bytes > max_bytes:
                     raise DatasetError(f"{shown(url)}: sends more than {max_bytes} bytes")
@@ -145,7 +146,14 @@ class HubClient:
                     raise TransientDatasetError(f"{shown(url)}: took longer than the time limit")
                 if self.stopped.is_set():
                     raise PullStoppedError
-        except requests.RequestException as error:
+            # A connection that was cut off looks like one whose server has no more to send.
+            if time.monotonic() > deadline:
+                raise TransientDatasetError(f"{shown(url)}: took longer than the time limit")
+        except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
+            if time.monotonic() > deadline:
+                raise TransientDatasetError(
+                    f"{shown(url)}: took longer than the time limit"
+                ) from error
             raise PassingError(f"{shown(url)}: the answer broke off ({_cause(error)})") from error
 
     def _redirected(self, url: str, location: str) -> str:
@@ -165,6 +173,7 @@ class HubClient:
         return target
 
     def _send(self, url: str, headers: Mapping[str, str], deadline: float) -> requests.Response:
+        deadline = min(deadline, self._pull_deadline)
         remaining_s = deadline - time.monotonic()
         if remaining_s <= 0:
             raise TransientDatasetError(f"{shown(url)}: took longer than the time limit")
@@ -174,30 +183,35 @@ class HubClient:
         request = requests.PreparedRequest()
         try:
             request.prepare(method="GET", url=url, headers=sent)
-            return self._adapter().send(
-                request,
-                stream=True,
-                timeout=(
-                    min(self.settings.connect_timeout_s, remaining_s),
-                    min(self.settings.read_timeout_s, remaining_s),
-                ),
-                verify=self.settings.certificate_bundle or True,
-                proxies=self._proxies_for(url),
-            )
+            with until(deadline):
+                return self._adapter().send(
+                    request,
+                    stream=True,
+                    timeout=(
+                        min(self.settings.connect_timeout_s, remaining_s),
+                        min(self.settings.read_timeout_s, remaining_s),
+                    ),
+                    verify=self.settings.certificate_bundle or True,
+                    proxies=self._proxies_for(url),
+                )
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema) as error:
             raise DatasetError(f"{shown(url)}: not a usable address") from error
         except requests.RequestException as error:
+            if time.monotonic() > deadline:
+                raise TransientDatasetError(
+                    f"{shown(url)}: took longer than the time limit"
+                ) from error
             raise PassingError(f"{shown(url)}: cannot be reached ({_cause(error)})") from error
 
-    def _adapter(self) -> HTTPAdapter:
+    def _adapter(self) -> DeadlineAdapter:
         """This thread's connections.
 
         The adapter is used without a `requests.Session` around it: a session reads the whole body
         of a redirect, adds credentials from a netrc file, and keeps cookies.
         """
-        adapter: HTTPAdapter | None = getattr(self._local, "adapter", None)
+        adapter: DeadlineAdapter | None = getattr(self._local, "adapter", None)
         if adapter is None:
-            adapter = HTTPAdapter(pool_connections=4, pool_maxsize=1)
+            adapter = DeadlineAdapter(pool_connections=4, pool_maxsize=1)
             self._local.adapter = adapter
             with self._lock:
                 self._adapters.append(adapter)

@@ -38,6 +38,7 @@ class HubSettings:
     read_timeout_s: float = 30.0
     answer_time_limit_s: float = 120.0
     file_time_limit_s: float = 900.0
+    pull_time_limit_s: float = 12 * 3600.0
     retries: int = 5
     backoff_base_s: float = 0.5
     backoff_max_s: float = 30.0

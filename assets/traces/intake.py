@@ -19,13 +19,13 @@ from assets.traces.progress import PullProgress
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile, DatasetSnapshot, FileProblem, ProblemReason
 
-MAX_DOCUMENT_BYTES = 256 * 1024**2
+MAX_DOCUMENT_BYTES = 64 * 1024**2
 MAX_TENSOR_BYTES = 16 * 1024**3
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
 
 def size_limit_of(path: str) -> int:
-    """The most bytes a file of this name may have: 256 MiB a document, 16 GiB a tensor file."""
+    """The most bytes a file of this name may have: 64 MiB of documents, 16 GiB of tensors."""
     return MAX_TENSOR_BYTES if path.endswith(TENSOR_SUFFIX) else MAX_DOCUMENT_BYTES
 
 

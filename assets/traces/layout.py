@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from assets.traces.errors import DatasetError
+from assets.traces.untrusted_text import visible_line
 
 DocumentKind = Literal["definition", "workload", "solution", "trace"]
 
@@ -75,7 +76,7 @@ def path_fault(path: str) -> str | None:
 
 def printable(path: str) -> str:
     """A path as it may stand in a message: unprintable characters escaped, not too long."""
-    shown = path if path.isprintable() else ascii(path)[1:-1]
+    shown = visible_line(path)
     return shown if len(shown) <= 200 else shown[:200] + "…"
 
 

@@ -41,11 +41,14 @@ def retrying(
 ) -> Result:
     """Run an operation until it succeeds or its passing faults are too many.
 
-    Waits grow exponentially with full jitter; a wait that the server asked for is kept exactly,
-    up to `rate_limit_wait_max_s` in all. An attempt that got further than the one before does
-    not count. Raises the last fault's `final` error, or `TransientDatasetError` when stopped.
+    Waits grow exponentially with full jitter. A wait that the server asked for is kept, up to
+    `rate_limit_wait_max_s` in all; one that asks for less than the growing wait gets that one, so
+    that no answer can have the server asked without end. An attempt that got further than the one
+    before does not count. Raises the last fault's `final` error, or `TransientDatasetError` when
+    stopped.
     """
     attempts = 0
+    asked_times = 0
     asked_wait_s = 0.0
     while True:
         try:
@@ -56,21 +59,25 @@ def retrying(
             if fault.max_attempts is not None:
                 allowed = min(allowed, fault.max_attempts)
             if fault.wait_s is not None:
-                asked_wait_s += fault.wait_s
+                asked_times += 1
+                wait_s = max(fault.wait_s, _backoff_s(settings, asked_times))
+                asked_wait_s += wait_s
                 if asked_wait_s > settings.rate_limit_wait_max_s:
                     raise fault.final(
                         f"{fault.message}; it asks to wait {fault.wait_s:.0f} s, try again later"
                     ) from fault
-                wait_s = fault.wait_s
             elif attempts >= allowed:
                 tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
                 raise fault.final(f"{fault.message} ({tries})") from fault
             else:
-                wait_s = random.uniform(
-                    0, min(settings.backoff_max_s, settings.backoff_base_s * 2.0**attempts)
-                )
+                wait_s = random.uniform(0, _backoff_s(settings, attempts))
         if stopped.wait(wait_s):
             raise PullStoppedError
+
+
+def _backoff_s(settings: HubSettings, attempts: int) -> float:
+    # Doubled thirty times it is past every limit, and a thousand times no float any more.
+    return min(settings.backoff_max_s, settings.backoff_base_s * 2.0 ** min(attempts, 30))
 
 
 def asked_wait_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

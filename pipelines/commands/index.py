@@ -18,6 +18,12 @@ from pipelines.commands.output import fail, no
 from pipelines.settings import Settings
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON alone on stdout")]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw", help="print characters that cannot be seen as they are, in a terminal too"
+    ),
+]
 AsOf = Annotated[
     str | None,
     typer.Option(

@@ -1,7 +1,6 @@
 """`kernelindex query`: any question in SQL, read only."""
 
 import json as json_text
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ from typing import Annotated, TextIO
 import typer
 
 from assets.answers.errors import QueryError
+from assets.answers.output_file import appearing
 from assets.answers.values import Rows, json_value, run_query, write_parquet
-from pipelines.commands.index import AsOf, Json, open_index
-from pipelines.commands.output import add_row, fail, say, stdout, table
+from pipelines.commands.index import AsOf, Json, Raw, open_index
+from pipelines.commands.output import VisibleStream, add_row, fail, json_of, say, stdout, table
 
 _SHOWN_ROWS = 200
 
@@ -37,6 +37,7 @@ def query(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="write to this file, whole or not at all")
     ] = None,
+    raw: Raw = False,
     json: Json = False,
     as_of: AsOf = None,
 ) -> None:
@@ -51,9 +52,9 @@ def query(
         fail("the statement is empty")
     with open_index(as_of) as connection:
         if output is None:
-            _write(run_query(connection, text), chosen, sys.stdout)
+            _write(run_query(connection, text), chosen, raw=raw)
             return
-        with _appearing(output) as temporary:
+        with _written(output) as temporary:
             if chosen is Format.PARQUET:
                 written = write_parquet(connection, text, temporary)
             else:
@@ -66,10 +67,15 @@ def _by_ending(output: Path | None) -> Format:
     return Format(ending) if ending in ("csv", "json", "parquet") else Format.TABLE
 
 
-def _write(rows: Rows, chosen: Format, stream: TextIO) -> int:
+def _write(rows: Rows, chosen: Format, *, raw: bool) -> None:
     if chosen is Format.TABLE:
-        return _print_table(rows)
-    return rows.write_csv(stream) if chosen is Format.CSV else _write_json(rows, stream)
+        _print_table(rows)
+    elif chosen is Format.JSON:
+        _write_json(rows, sys.stdout)
+    elif sys.stdout.isatty() and not raw:
+        rows.write_csv(VisibleStream(sys.stdout))
+    else:
+        rows.write_csv(sys.stdout)
 
 
 def _write_json(rows: Rows, stream: TextIO) -> int:
@@ -78,7 +84,7 @@ def _write_json(rows: Rows, stream: TextIO) -> int:
     stream.write("[")
     for item in rows.as_objects():
         stream.write(",\n " if written else "\n ")
-        stream.write(json_text.dumps(item, ensure_ascii=False, allow_nan=False))
+        stream.write(json_of(item, stream))
         written += 1
     stream.write("\n]\n" if written else "]\n")
     return written
@@ -91,15 +97,12 @@ def _write_text(rows: Rows, chosen: Format, path: Path) -> int:
 
 
 @contextmanager
-def _appearing(output: Path) -> Iterator[Path]:
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+def _written(output: Path) -> Iterator[Path]:
     try:
-        yield temporary
-        temporary.replace(output)
+        with appearing(output) as temporary:
+            yield temporary
     except OSError as error:
         raise QueryError(f"{output}: cannot be written ({error.strerror or error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _print_table(rows: Rows) -> int:

@@ -18,6 +18,7 @@ from assets.answers.units import latency_text, ratio_text
 from pipelines.commands.index import (
     AsOf,
     Json,
+    Raw,
     complete_gpu,
     complete_operation,
     open_index,
@@ -33,6 +34,7 @@ from pipelines.commands.output import (
     show,
     stdout,
     table,
+    write_text,
 )
 
 _LABEL_WIDTH = 27
@@ -202,10 +204,15 @@ def _print_result(item: Result) -> None:
 
 def source(
     name: Annotated[str, typer.Argument(help="an implementation or one of its runs")],
+    raw: Raw = False,
     json: Json = False,
     as_of: AsOf = None,
 ) -> None:
-    """Print the kept source of an implementation; its licence goes to stderr."""
+    """Print the kept source of an implementation; its licence goes to stderr.
+
+    In a terminal, characters that cannot be seen are shown as escapes; --raw prints them as they
+    are, as does any other place that the output goes to.
+    """
     with open_index(as_of) as connection:
         found = find(connection, name, (Kind.IMPLEMENTATION, Kind.RUN))
         row = connection.execute(_SOURCE[found.kind], [found.digest]).fetchall()[0]
@@ -226,7 +233,8 @@ def source(
             }
         )
     else:
-        typer.echo(kept.content, nl=not kept.content.endswith("\n"))
+        ending = "" if kept.content.endswith("\n") else "\n"
+        write_text(kept.content + ending, raw=raw)
     say(f"{solution}, {file_name}, {digest}")
     if concluded:
         say(f"licence: {concluded}")

@@ -1,46 +1,108 @@
 -- leaderboard_authors_upstream: one row per author and GPU, scored as FlashInfer-Bench scores
--- formula: flashinfer-bench-author-score
+-- formula: flashinfer-bench-author-score-v2
 -- key: gpu_product, author
 -- column gpu_product: device
 -- column author: author directory
 -- column definitions_attempted: operations that the author has a run of and the baseline passed
--- column definitions_failed: of them, those scored 0 because a run of the author did not pass
--- column score: unweighted mean of the operations' scores; an operation's score is the mean over
---     its groups of the baseline's best latency divided by the author's
+-- column definitions_failed: of them, those scored 0 because every solution of the author failed a run
+-- column score: unweighted mean of the operations' scores; an operation's score is that of the
+--     author's best solution; a solution's is the mean over its groups of the baseline's best latency
+--     divided by the solution's best, or 0 where any of its runs failed
 -- column wins: groups in which the author is faster than the baseline
 -- column groups_compared: groups in which the author and the baseline passed
 -- column formula_version: whose formula it is
--- note: For comparison with upstream's own table, not for use: one failed run makes an operation 0,
---     a mean of ratios rewards one very slow baseline, and what was not tried does not count.
---     A solution that was skipped counts as failed, as it does upstream.
-with by_operation as (
+-- note: For comparison with upstream's own table, not for use: one failed run makes a solution 0, a
+--     mean of ratios rewards one very slow baseline, and what was not tried does not count. Only
+--     runs that FlashInfer-Bench itself reported count. A solution that was skipped counts as
+--     failed, as it does upstream.
+with reported as (
+    select distinct run_conditions.group_number
+    from run_facts
+    inner join run_conditions using (condition_number)
+    inner join run_origins using (origin_number)
+    where run_origins.source = 'flashinfer-bench'
+),
+
+baselines as (
+    select
+        author_facts.group_number,
+        author_facts.baseline_ns
+    from author_facts
+    semi join reported using (group_number)
+    where author_facts.author = 'baseline' and author_facts.baseline_ns > 0
+),
+
+ratios as (
+    select
+        strict_groups.gpu_product,
+        result_facts.author,
+        strict_groups.operation_digest,
+        result_facts.implementation_number,
+        baselines.baseline_ns / nullif(result_facts.minimum_ns, 0) as ratio,
+        result_facts.runs > result_facts.runs_passed as has_failure
+    from result_facts
+    semi join reported using (group_number)
+    inner join strict_groups using (group_number)
+    left join baselines using (group_number)
+    where strict_groups.gpu_product is not null
+),
+
+compared_operations as (
+    select distinct
+        strict_groups.gpu_product,
+        strict_groups.operation_digest
+    from baselines
+    inner join strict_groups using (group_number)
+),
+
+by_solution as (
     select
         gpu_product,
         author,
         operation_digest,
-        avg(speedup order by speedup) as mean_ratio,
-        count(*) filter (where speedup > 1) as wins,
-        count(speedup) as groups_compared,
-        bool_or(runs_attempted + runs_skipped > runs_passed) as has_failure
-    from author_results
-    where baseline_ns is not null
+        implementation_number,
+        case when bool_or(has_failure) then 0 else coalesce(avg(ratio order by ratio), 0) end
+            as score
+    from ratios
+    semi join compared_operations using (gpu_product, operation_digest)
+    group by gpu_product, author, operation_digest, implementation_number
+),
+
+by_operation as (
+    select
+        gpu_product,
+        author,
+        operation_digest,
+        max(score) as score
+    from by_solution
     group by gpu_product, author, operation_digest
+),
+
+by_group as (
+    select
+        strict_groups.gpu_product,
+        author_facts.author,
+        count(*) filter (where author_facts.best_ns < baselines.baseline_ns) as wins,
+        count(author_facts.best_ns) as groups_compared
+    from author_facts
+    inner join baselines using (group_number)
+    inner join strict_groups using (group_number)
+    group by strict_groups.gpu_product, author_facts.author
 )
 
 select
-    gpu_product,
-    author,
+    by_operation.gpu_product,
+    by_operation.author,
     count(*) as definitions_attempted,
-    count(*) filter (where has_failure) as definitions_failed,
-    avg(
-        case when has_failure then 0 else coalesce(mean_ratio, 0) end order by operation_digest
-    ) as score,
-    sum(wins)::bigint as wins,
-    sum(groups_compared)::bigint as groups_compared,
-    'flashinfer-bench-author-score' as formula_version
+    count(*) filter (where by_operation.score = 0) as definitions_failed,
+    avg(by_operation.score order by by_operation.operation_digest) as score,
+    coalesce(max(by_group.wins), 0) as wins,
+    coalesce(max(by_group.groups_compared), 0) as groups_compared,
+    'flashinfer-bench-author-score-v2' as formula_version
 from by_operation
-group by gpu_product, author
+left join by_group using (gpu_product, author)
+group by by_operation.gpu_product, by_operation.author
 order by
-    gpu_product,
+    by_operation.gpu_product,
     score desc,
-    author
+    by_operation.author

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.answers.errors import QueryError
-from assets.answers.values import json_value, run_query
+from assets.answers.values import json_value, run_query, write_parquet
 from assets.tables.reader import open_database
 
 
@@ -93,6 +93,29 @@ def test_a_query_reads_the_tables_and_nothing_else(
         run_query(index, sql.format(folder=tmp_path))
     assert "\n" not in raised.value.message
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+LARGE = "select list(range) as numbers from range(400_000_000)"
+
+
+def test_a_query_may_use_a_share_of_the_memory_only(
+    index: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    with pytest.raises(QueryError, match="needs more than 2GB of memory; ask for fewer rows"):
+        list(run_query(index, LARGE))
+    with pytest.raises(QueryError, match="needs more than 2GB"):
+        write_parquet(index, LARGE, tmp_path / "large.parquet")
+
+
+@pytest.mark.parametrize("late", [12, 200_000])
+def test_a_query_that_fails_while_its_rows_are_fetched_says_why(
+    index: duckdb.DuckDBPyConnection, tmp_path: Path, late: int
+) -> None:
+    sql = f"select if(range = {late}, error('too far'), range) from range(300_000)"
+    with pytest.raises(QueryError, match="too far"):
+        list(run_query(index, sql))
+    with pytest.raises(QueryError, match="too far"):
+        write_parquet(index, sql, tmp_path / "rows.parquet")
 
 
 def test_variables_of_the_program_are_no_tables(index: duckdb.DuckDBPyConnection) -> None:

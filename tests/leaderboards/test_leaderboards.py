@@ -231,16 +231,55 @@ def test_authors_are_compared_inside_groups_and_failures_stay(index):
     ]
 
 
-def test_upstreams_formula_averages_ratios_and_zeroes_an_operation_with_a_failure(index):
+UPSTREAM = ("author", "score", "wins", "groups_compared", "definitions_failed")
+
+
+def test_upstreams_formula_averages_the_ratios_of_a_solution(index):
     authors(index)
-    columns = ("author", "score", "wins", "definitions_failed")
-    assert index.table("leaderboard_authors_upstream", *columns) == [
-        ("ann", 1.25, 1, 0),
-        ("baseline", 1.0, 0, 0),
-        ("bob", 0.0, 0, 1),
+    assert index.table("leaderboard_authors_upstream", *UPSTREAM) == [
+        ("ann", 1.25, 1, 2, 0),
+        ("baseline", 1.0, 0, 2, 0),
+        ("bob", 0.0, 0, 0, 1),
     ]
-    index.run("ann failed", None, workload_digest="w1", author_directory="ann")
-    assert index.table("leaderboard_authors_upstream", *columns)[0] == ("ann", 0.0, 1, 1)
+
+
+def test_upstreams_formula_zeroes_a_solution_that_failed_and_takes_the_authors_best(index):
+    authors(index)
+
+    def by_ann(solution: str, w1: int | None, w2: int | None) -> tuple[object, ...]:
+        path = f"solutions/{solution}.json"
+        index.add(
+            "implementations", implementation_digest=solution, author_directory="ann", path=path
+        )
+        for workload, latency in (("w1", w1), ("w2", w2)):
+            index.run(
+                f"{solution} {workload}",
+                latency,
+                workload_digest=workload,
+                author_directory="ann",
+                implementation_digest=solution,
+            )
+        rows = index.table("leaderboard_authors_upstream", *UPSTREAM)
+        return next(row for row in rows if row[0] == "ann")
+
+    assert by_ann("fast where it works", 1, None) == ("ann", 1.25, 1, 2, 0)
+    assert by_ann("steady", 50, 25) == ("ann", 3.0, 2, 2, 0)
+    assert by_ann("slower", 80, 80) == ("ann", 3.0, 2, 2, 0)
+
+
+def test_upstreams_formula_leaves_out_what_upstream_did_not_report(index):
+    authors(index)
+    before = index.table("leaderboard_authors_upstream", *UPSTREAM)
+    for author in ("baseline", "ann"):
+        index.run(
+            f"{author} again",
+            5 if author == "ann" else 500,
+            source="kernelindex-controlled",
+            workload_digest="w1",
+            protocol_digest="controlled",
+            author_directory=author,
+        )
+    assert index.table("leaderboard_authors_upstream", *UPSTREAM) == before
 
 
 def test_fast_p_counts_failures_as_zero_and_leaves_out_what_was_not_tried(index):

@@ -103,7 +103,10 @@ def test_a_record_event_that_is_missing_is_found(tmp_path, rows):
         ('{"table": "sources", "row": {}}\n', "no rows of benchmark_runs"),
         ("[1]\n", ":1: not of the form"),
         ('\n{"table": \n', ":2: not JSON"),
-        ('{"table": "workloads", "row": {"id": "w"}}\n', ":1: a row of workloads without"),
+        (
+            '{"table": "workloads", "row": {"id": "w"}}\n',
+            ":1: a row of workloads: operationId is missing",
+        ),
     ],
 )
 def test_a_file_that_is_no_export_is_refused_with_its_line(tmp_path, text, message):

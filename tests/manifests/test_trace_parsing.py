@@ -122,7 +122,15 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assets.manifests.trace_parsing._MAX_REMEMBERED", 3)
     remembered = Remembered[int, int]()
     for number in range(10):
-        remembered.remember(number, number)
+        remembered.remember(number, number, 1)
+        assert remembered[number] == number
+        assert len(remembered) <= 3
+
+
+def test_what_is_remembered_is_bounded_by_the_size_of_its_texts_too() -> None:
+    remembered = Remembered[int, int]()
+    for number in range(20):
+        remembered.remember(number, number, 5 * 1024**2)
         assert remembered[number] == number
         assert len(remembered) <= 3
 

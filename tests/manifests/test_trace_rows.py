@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from assets.manifests.canonical import sha256_digest
 from assets.manifests.normalize import Known, normalize
@@ -61,3 +62,30 @@ def test_a_log_of_another_length_of_bytes_is_another_log(tmp_path: Path) -> None
     digests, _ = logs_of(tmp_path, "aé", "éa", "ab", "aé", "aé")
     assert len(set(digests)) == 3
     assert digests[0] == digests[3] == digests[4]
+
+
+def test_a_file_with_many_rows_goes_to_several_parts_and_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.manifests.trace_rows._MOST_OBJECTS", 10)
+    monkeypatch.setattr("assets.manifests.trace_rows._MOST_PART_BYTES", 100_000)
+    monkeypatch.setattr("assets.manifests.trace_rows._MOST_CASES", 7)
+    traces = [
+        trace(
+            evaluation__log=f"{number} " * 1000,
+            evaluation__timestamp=f"2025-10-21T13:{number // 60:02}:{number % 60:02}",
+            workload__axes={"batch": 1 + number},
+        )
+        for number in range(100)
+    ]
+    store = RawStore(tmp_path / "raw")
+    snapshot = pull(
+        str(dataset(tmp_path / "dataset", traces=traces)), revision=None, authors=None, store=store
+    )
+    normalize(snapshot, store, tmp_path / "rows", Known(), processes=1)
+    parts = sorted((tmp_path / "rows/runs").glob("*.parquet"))
+    assert len(parts) > 5
+    lines = [line for part in parts for line in pq.read_table(part)["line"].to_pylist()]
+    assert sorted(lines) == list(range(1, 101))
+    cases = pq.read_table(tmp_path / "rows/workloads")["workload_digest"].to_pylist()
+    assert len(set(cases)) == 100

@@ -1,6 +1,5 @@
 """The dataset that the loopback hub serves, and how tests look at what was pulled of it."""
 
-from assets.traces.hub_http import CHUNK_BYTES
 from assets.traces.hub_settings import HubSettings
 from tests.traces.hub_server import DATASET
 
@@ -39,8 +38,3 @@ def contents(snapshot, store):
 
 def ranges_of(hub, part):
     return [request.headers.get("Range") for request in hub.requests if part in request.path]
-
-
-def received(sent_bytes):
-    """How much of what was sent before a connection broke is kept: whole chunks."""
-    return sent_bytes - sent_bytes % CHUNK_BYTES

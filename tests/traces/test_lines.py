@@ -1,6 +1,7 @@
 """Whatever form a file has, each good document comes out with its line."""
 
 import json
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from assets.traces.lines import (
     EXCERPT_CHARACTERS,
+    MOST_DOCUMENT_BYTES,
     Malformed,
     RawDocument,
     cut_again,
@@ -93,6 +95,72 @@ def test_text_nested_too_deeply_and_endless_integers_are_malformed() -> None:
     endless = b'{\n"a": ' + b"9" * 5000 + b'\n}\n{"a": 1}'
     assert read(endless) == [(4, A)]
     assert malformed_lines(endless) == [1]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":1\n' * 80_000,
+        b'{"a":\n' * 200_000,
+        b'{"a":[\n' * 200_000,
+        b'{"a":"x\n' * 100_000,
+        b'["\n' * 100_000,
+        b'{"a":[' + b'{"b":[0],\n' * 60_000,
+        (b'{"a":[' + b"0," * 500 + b"\n") * 1400,
+    ],
+    ids=["unclosed", "objects", "arrays", "strings", "quotes", "one array", "long"],
+)
+def test_values_that_never_end_cost_little_more_than_the_file(data: bytes) -> None:
+    started = time.process_time()
+    json.loads(b"[" + b'{"a":1},' * 60_000 + b"1]")
+    json_s = time.process_time() - started
+    started = time.process_time()
+    assert malformed_lines(data)
+    # A parser that begins anew at each line takes minutes.
+    assert time.process_time() - started < 200 * json_s + 5
+
+
+def test_what_cannot_be_told_from_a_value_that_goes_on_is_found_in_any_piece() -> None:
+    for size in range(16 * 1024 - 40, 16 * 1024 + 40):
+        for rest in (
+            b"-Infinity",
+            b'"\\ud83d\\ude00"',
+            b"1.5e10",
+            b"true",
+            "é€😀".join('""').encode(),
+        ):
+            document = b'{"a": "' + b"x" * size + b'", "b": ' + rest + b"}"
+            assert [found.data for found in read_raw(b"\n[" + document + b"]")] == [document]
+            assert read_raw(b"[" + b"7" * 10 + b"]")[0].data == b"7777777777"
+
+
+def read_raw(data: bytes) -> list[RawDocument]:
+    return [item for item in read_documents(data) if isinstance(item, RawDocument)]
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        b'{"a": "' + b"x" * MOST_DOCUMENT_BYTES + b'"}',
+        b'{"a": [' + b"1," * (MOST_DOCUMENT_BYTES // 2) + b"1]}",
+        b" " * 100 + b'{"a": "' + b"x" * MOST_DOCUMENT_BYTES + b'"}',
+    ],
+)
+def test_a_document_that_is_too_large_costs_no_other_one(large: bytes) -> None:
+    found = list(read_documents(b'{"a": 1}\n' + large + b'\n{"c": null}'))
+    assert [isinstance(item, Malformed) and item.too_large for item in found] == [
+        False,
+        True,
+        False,
+    ]
+    assert [item.line for item in found] == [1, 2, 3]
+
+
+def test_an_array_may_be_longer_than_a_document() -> None:
+    data = b"[" + b'{"a": "' + b"x" * 1000 + b'"},'
+    data = data + data[1:] * (MOST_DOCUMENT_BYTES // 1000) + b'{"a": 1}]'
+    assert len(read_raw(data)) == MOST_DOCUMENT_BYTES // 1000 + 2
+    assert malformed_lines(data) == []
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from assets.traces.errors import DatasetError, PullStoppedError, TransientDatase
 from assets.traces.hub_settings import HubSettings
 from assets.traces.retries import PassingError, asked_wait_s, retrying
 
-QUICK = HubSettings(retries=3, backoff_base_s=0.001, rate_limit_wait_max_s=0.05)
+QUICK = HubSettings(
+    retries=3, backoff_base_s=0.001, backoff_max_s=0.004, rate_limit_wait_max_s=0.05
+)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

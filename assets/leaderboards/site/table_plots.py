@@ -5,7 +5,6 @@ style sheet and its legend with it. What the plots show is decided in `figures.p
 """
 
 import base64
-import re
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
@@ -17,6 +16,7 @@ from assets.leaderboards.site.operations import operation_figures
 from assets.leaderboards.site.rendering import STYLE_SHEET, static_file
 from assets.leaderboards.site.svg import HEIGHT, WIDTH, mark
 from assets.tables.warehouse import Warehouse
+from assets.traces.untrusted_text import markdown as plain
 
 # Of hundreds of operations, those whose plots have the most to show.
 _SHOWN_OPERATIONS = 3
@@ -56,8 +56,8 @@ def table_plots(warehouse: Warehouse) -> Mapping[str, str]:
 def markdown(figures: Sequence[Figure]) -> str:
     """Each figure as a picture with its title, and below it what it shows."""
     return "\n\n".join(
-        f"**{_plain(figure.title)}**\n\n![{_plain(figure.title)}]({data_address(figure)})\n\n"
-        f"{_plain(figure.caption)}"
+        f"**{plain(figure.title)}**\n\n![{plain(figure.title)}]({data_address(figure)})\n\n"
+        f"{plain(figure.caption)}"
         for figure in figures
     )
 
@@ -96,11 +96,6 @@ def alone(figure: Figure) -> str:
             legend=legend,
         )
     )
-
-
-def _plain(text: str) -> str:
-    """A text of which Markdown reads nothing as markup; names in it come from datasets."""
-    return re.sub(r"([\\`*_\[\]()<>|&])", r"\\\1", text)
 
 
 def _of_operations(reader: IndexReader) -> tuple[list[Figure], list[Figure]]:
