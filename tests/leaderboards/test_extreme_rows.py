@@ -2,6 +2,7 @@
 
 import math
 import tempfile
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,15 @@ _EXTREMES = [extreme for table in PUBLISHED for extreme in extremes_of(table)]
 
 
 def read_everything(index: Index) -> None:
-    """Build all tables, and read all views, which nothing but a reader runs."""
+    """Build all tables, and run what only readers run: the views, exports and checks."""
     connection = index.build()
     for table in sql_catalog():
         if table.file.is_view:
             connection.table(table.name).fetchall()
+    for folder in ("export", "checks"):
+        for file in resources.files("sql").joinpath(folder).iterdir():
+            if file.name.endswith(".sql"):
+                connection.sql(file.read_text()).fetchall()
 
 
 @pytest.mark.parametrize("table", PUBLISHED)
@@ -42,6 +47,7 @@ def test_any_value_that_a_contract_admits_can_be_derived(table):
     read_everything(index)
 
 
+@pytest.mark.integration
 @settings(max_examples=5, phases=_UNSHRUNK)
 @given(st.lists(st.lists(st.sampled_from(_EXTREMES), min_size=2, max_size=8), max_size=20))
 def test_any_such_values_together_can_be_derived(worlds: list[list[Extreme]]):
@@ -124,6 +130,7 @@ def published(*documents: object, **replaced: object) -> Index:
     return index
 
 
+@pytest.mark.integration
 @settings(max_examples=8, phases=_UNSHRUNK)
 @given(
     definitions(), st.lists(workloads(), max_size=6), st.lists(traces(), min_size=6, max_size=20)

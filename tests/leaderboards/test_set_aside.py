@@ -266,6 +266,7 @@ def test_a_damaged_file_is_damage_and_sets_nothing_aside(warehouse):
     assert history(warehouse) == []
 
 
+@pytest.mark.integration
 def test_compacted_publications_can_be_left_out_too(warehouse, tmp_path):
     compact(warehouse)
     build_index(warehouse, catalog=catalog(tmp_path, breaking_on("kernelindex-torch")))
@@ -277,6 +278,7 @@ def test_compacted_publications_can_be_left_out_too(warehouse, tmp_path):
     assert name in publications_with_runs(warehouse)
 
 
+@pytest.mark.integration
 def test_looking_back_leaves_out_what_is_set_aside_now(warehouse):
     name = ids(warehouse)[1]
     before = database_as_of(warehouse, "2")
@@ -287,6 +289,7 @@ def test_looking_back_leaves_out_what_is_set_aside_now(warehouse):
         assert connection.sql("select publication_id from left_out").fetchall() == [(name,)]
 
 
+@pytest.mark.integration
 def test_a_database_of_before_is_seen_to_be_old(warehouse):
     name = ids(warehouse)[1]
     record(warehouse, Change.SET_ASIDE, name, statement="s", error="e")
