@@ -29,6 +29,8 @@ from assets.tables.warehouse import (
 )
 
 _BATCH_ROWS = 50_000
+# Tables whose rows are published once more when an earlier revision with them arrives late.
+_DATED = frozenset({"operations", "implementations", "runs"})
 _MEMORY_LIMIT = "384MB"
 
 
@@ -91,7 +93,10 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     with warehouse.connect(_MEMORY_LIMIT) as connection, ThreadPoolExecutor(1) as ahead:
         # Files are written while the next table is looked through.
         found = ahead.map(
-            lambda item: _new_rows(connection.cursor(), warehouse, *item), staged.items()
+            lambda item: _new_rows(
+                connection.cursor(), warehouse, *item, staged.get("revisions", [])
+            ),
+            staged.items(),
         )
         for table, new_rows in zip(staged, found, strict=True):
             files = tuple(_write_files(table, new_rows, building))
@@ -107,7 +112,11 @@ def _remove_leftovers(warehouse: Warehouse) -> None:
 
 
 def _new_rows(
-    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str, parts: list[str]
+    connection: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    table: str,
+    parts: list[str],
+    revisions: list[str],
 ) -> dict[str, pa.Array]:
     """Rows to publish (0-based indices) by staged file.
 
@@ -115,11 +124,12 @@ def _new_rows(
     that takes a tenth of the memory of long file names.
     """
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
+    params = {"staged": parts, "published": warehouse.files(table)}
+    if table in _DATED:
+        params["revisions"] = [*warehouse.files("revisions"), *revisions]
     new_rows: dict[int, list[pa.Array]] = {}
     try:
-        found = connection.sql(
-            query, params={"staged": parts, "published": warehouse.files(table)}
-        ).to_arrow_reader(_BATCH_ROWS)
+        found = connection.sql(query, params=params).to_arrow_reader(_BATCH_ROWS)
         # In the order of files.
         for batch in found:
             files = pc.run_end_encode(batch["file_index"])
