@@ -61,14 +61,28 @@ def _others(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnap
 
 def later_snapshots(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
     """Ingested snapshots of the same dataset at other, later revisions."""
-    at = _time_of(warehouse, snapshot)
-    if at is None:
-        return []
+    at = _place(_time_of(warehouse, snapshot), snapshot.revision)
+    times = _revision_times(warehouse, snapshot.dataset)
     return [
         other
         for other in _others(warehouse, snapshot)
-        if (time := _time_of(warehouse, other)) is not None and time > at
+        if other.revision in times and _place(times[other.revision], other.revision) > at
     ]
+
+
+def _place(time: datetime | None, revision: str) -> tuple[bool, datetime, str]:
+    """Where a revision stands in the order of its dataset; without a time it comes last."""
+    return time is None, time or datetime.max, revision
+
+
+def _revision_times(warehouse: Warehouse, dataset: str) -> dict[str, datetime | None]:
+    """The time of each published revision of a dataset."""
+    with warehouse.connect() as connection:
+        rows = published_rows(connection, warehouse, "revisions").filter(
+            duckdb.ColumnExpression("dataset") == duckdb.ConstantExpression(dataset)
+        )
+        times = rows.aggregate("revision, min(revision_at)", "revision").fetchall()
+    return dict(times)
 
 
 def _time_of(warehouse: Warehouse, snapshot: DatasetSnapshot) -> datetime | None:

@@ -100,6 +100,11 @@ def _print_report(report: IngestionReport) -> None:
     workload_rows = sum(report.workload_rows.values())
     if workload_rows:
         show(f"{count_text(workload_rows, 'more row')} describe workloads, which traces refer to.")
+    if report.read_again:
+        show(
+            f"{count_text(report.read_again, 'run')} of later revisions published again: their "
+            "solutions are known from this one."
+        )
     if report.publication is None:
         show("Nothing new: everything that was read is already published.")
     else:
