@@ -118,9 +118,7 @@ class Revision:
     def files(self) -> dict[str, str]:
         """The documents by path."""
         found = {
-            f"definitions/toy/{name}.json": json.dumps(
-                definition(name, **DEFINITION_STATES[state])
-            )
+            f"definitions/toy/{name}.json": json.dumps(definition(name, **DEFINITION_STATES[state]))
             for name, state in self.definitions.items()
         }
         found |= {item.path: json.dumps(item.document()) for item in self.solutions.values()}
@@ -234,5 +232,7 @@ def derived(warehouse: OpenWarehouse, *wanted: str) -> duckdb.DuckDBPyConnection
         create_published_view(connection, warehouse, table)
     records = publications_table(warehouse.publications())
     connection.from_arrow(records).create("published_publications")
-    derive(connection, wanted, [*(f"published_{name}" for name in PUBLISHED), "published_publications"])
+    derive(
+        connection, wanted, [*(f"published_{name}" for name in PUBLISHED), "published_publications"]
+    )
     return connection

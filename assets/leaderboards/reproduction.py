@@ -1,10 +1,12 @@
 """Examine the database: does it open, is it current, and do the files give the same tables?
 
 Every table is built once more beside the database and compared with it row by row, to the last
-bit: no statement may depend on the order in which DuckDB's threads meet the rows.
+bit: no statement may depend on the order in which DuckDB's threads meet the rows. And what was
+published is counted against what is shown: nothing that anybody may cite is without an answer.
 """
 
 import tempfile
+from importlib import resources
 from pathlib import Path
 
 import duckdb
@@ -13,6 +15,7 @@ from assets.leaderboards.build import build_database
 from assets.leaderboards.catalog import SqlTable, sql_catalog
 from assets.tables.errors import WarehouseError
 from assets.tables.findings import Examination, Fault, Finding, Level
+from assets.tables.published import open_with_published
 from assets.tables.reader import open_database
 from assets.tables.time_travel import WarehouseAsOf
 from assets.tables.warehouse import Warehouse
@@ -65,7 +68,33 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
         )
     elif rebuild:
         found.findings += _differences(warehouse)
+        _count_shown(warehouse, found)
     return found
+
+
+def _count_shown(warehouse: Warehouse, found: Examination) -> None:
+    """Count what was published against what is shown."""
+    query = resources.files("sql").joinpath("checks", "vanished_digest.sql").read_text()
+    tables = ("runs", "implementations", "operations", "workloads")
+    with open_with_published(warehouse, tables) as connection:
+        rows = connection.sql(query).fetchall()
+    for place, published, shown, stood_for, vanished, examples in rows:
+        found.count(f"published {place}", published)
+        found.count(f"shown {place}", shown)
+        if stood_for:
+            found.count(f"{place} that others stand for", stood_for)
+        if vanished:
+            found.findings.append(
+                Finding(
+                    Fault.VANISHED,
+                    Level.ERROR,
+                    place,
+                    "were published, and the database answers to neither them nor what stands "
+                    "for them (sql/checks/vanished_digest.sql)",
+                    count=vanished,
+                    examples=tuple(examples),
+                )
+            )
 
 
 def _differences(warehouse: Warehouse) -> list[Finding]:

@@ -98,9 +98,7 @@ def _rows_of_revision(
     if record is None or table not in record.tables:
         return 0
     folder = warehouse.folder_of(record.publication_id)
-    return sum(
-        _rows_of(folder / file.name, revision) for file in record.tables[table].files
-    )
+    return sum(_rows_of(folder / file.name, revision) for file in record.tables[table].files)
 
 
 def _rows_of(path: Path, revision: str) -> int:

@@ -93,10 +93,7 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     with warehouse.connect(_MEMORY_LIMIT) as connection, ThreadPoolExecutor(1) as ahead:
         # Files are written while the next table is looked through.
         found = ahead.map(
-            lambda item: _new_rows(
-                connection.cursor(), warehouse, *item, staged.get("revisions", [])
-            ),
-            staged.items(),
+            lambda table: _new_rows(connection.cursor(), warehouse, table, staged), staged
         )
         for table, new_rows in zip(staged, found, strict=True):
             files = tuple(_write_files(table, new_rows, building))
@@ -115,8 +112,7 @@ def _new_rows(
     connection: duckdb.DuckDBPyConnection,
     warehouse: Warehouse,
     table: str,
-    parts: list[str],
-    revisions: list[str],
+    staged: dict[str, list[str]],
 ) -> dict[str, pa.Array]:
     """Rows to publish (0-based indices) by staged file.
 
@@ -124,9 +120,10 @@ def _new_rows(
     that takes a tenth of the memory of long file names.
     """
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
+    parts = staged[table]
     params = {"staged": parts, "published": warehouse.files(table)}
     if table in _DATED:
-        params["revisions"] = [*warehouse.files("revisions"), *revisions]
+        params["revisions"] = [*warehouse.files("revisions"), *staged.get("revisions", ())]
     new_rows: dict[int, list[pa.Array]] = {}
     try:
         found = connection.sql(query, params=params).to_arrow_reader(_BATCH_ROWS)

@@ -4,14 +4,11 @@ Random histories are read in random orders; what is shown is compared with a mod
 the documents.
 """
 
-import itertools
 import random
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assets.tables.ingestion import IngestionReport
@@ -68,7 +65,9 @@ class Changes:
     def _add_lines(self, revision: Revision) -> None:
         for _ in range(self._random.randint(1, 2)):
             self._lines += 1
-            line = Line(self._lines, self._random.choice(NAMES), self._random.choice(("one", "two")))
+            line = Line(
+                self._lines, self._random.choice(NAMES), self._random.choice(("one", "two"))
+            )
             folder = self._random.choice(FOLDERS)
             path = f"traces/{'' if folder is None else folder + '/'}toy/{line.definition}.jsonl"
             revision.traces.setdefault(path, []).append(line)
