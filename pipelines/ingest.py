@@ -36,6 +36,7 @@ class IngestRequest:
     revision: str | None = None
     authors: tuple[str, ...] = ()
     with_tensors: bool = False
+    name: str | None = None
 
 
 def run_ingest(
@@ -62,6 +63,7 @@ def run_ingest(
                 revision=request.revision,
                 authors=list(request.authors),
                 with_tensors=request.with_tensors,
+                name=request.name,
             )
         },
         loggers={_LOGGER: {}},

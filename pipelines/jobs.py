@@ -40,7 +40,9 @@ def ingest_job(settings: Settings) -> AssetJob:
         selection=dg.AssetSelection.groups("traces", "manifests", "tables", "leaderboards")
         - dg.AssetSelection.assets(SITE),
         description="Ingest one dataset revision and rebuild every table that people query.",
-        config=dg.RunConfig(ops={"trace_files": DatasetConfig(dataset=settings.dataset)}),
+        config=dg.RunConfig(
+            ops={"trace_files": DatasetConfig(dataset=settings.dataset, name=settings.dataset_name)}
+        ),
         # Stages hand over files and take little time each: one process is enough.
         executor_def=dg.in_process_executor,
         tags={"kernelindex/job": INGEST},

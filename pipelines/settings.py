@@ -14,13 +14,15 @@ class Settings:
     """A deployment.
 
     `warehouse` is the folder of the data, `dagster_home` that of Dagster's history and `dataset`
-    what is ingested when nothing else is asked for. `cron` and `time_zone` say when a remote
+    what is ingested when nothing else is asked for, which `dataset_name` gives its name where it is
+    a local copy that has none. `cron` and `time_zone` say when a remote
     dataset is ingested by schedule.
     """
 
     warehouse: Path
     dagster_home: Path
     dataset: str
+    dataset_name: str | None = None
     cron: str = "0 5 * * *"
     time_zone: str = "UTC"
 
@@ -40,6 +42,7 @@ class Settings:
             warehouse=_path(environment.get("KERNELINDEX_WAREHOUSE"), base / "warehouse"),
             dagster_home=_path(environment.get("DAGSTER_HOME"), base / ".dagster"),
             dataset=environment.get("KERNELINDEX_DATASET") or SAMPLE,
+            dataset_name=environment.get("KERNELINDEX_DATASET_NAME") or None,
             cron=environment.get("KERNELINDEX_CRON") or cls.cron,
             time_zone=environment.get("KERNELINDEX_TIME_ZONE") or cls.time_zone,
         )

@@ -24,6 +24,9 @@ from assets.traces.raw_store import RawStore
 Json = dict[str, Any]
 Content = str | bytes | Json | Sequence[Any]
 
+PUBLIC = "hf://datasets/flashinfer-ai/flashinfer-trace"
+"""The public dataset, which no copy is taken for unless this is said."""
+
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 OPERATION = "toy_add_h8"
 SOLUTION = "toy_solution"
@@ -214,6 +217,7 @@ def ingest(
     directory: Path,
     *,
     revision: str | None = None,
+    name: str | None = None,
     known: Known | None = None,
     processes: int = 1,
     work: Path | None = None,
@@ -226,10 +230,15 @@ def ingest(
     if work is None:
         with tempfile.TemporaryDirectory() as place:
             return ingest(
-                directory, revision=revision, known=known, processes=processes, work=Path(place)
+                directory,
+                revision=revision,
+                name=name,
+                known=known,
+                processes=processes,
+                work=Path(place),
             )
     store = RawStore(work / "raw")
-    snapshot = pull(str(directory), revision=revision, authors=None, store=store)
+    snapshot = pull(str(directory), revision=revision, authors=None, store=store, name=name)
     staging = Path(tempfile.mkdtemp(dir=work, prefix="staging-"))
     normalized = normalize(snapshot, store, staging, known or Known(), processes=processes)
     return Ingested(normalized, {table: rows_of(staging, table) for table in records.SCHEMAS})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.builders import Ingested, ingest
+from tests.builders import PUBLIC, Ingested, ingest
 from tests.warehouses import ingest_by_author
 
 _REPOSITORY = Path(__file__).parent.parent
@@ -63,7 +63,7 @@ def golden(corpus: Path) -> Path:
 @pytest.fixture(scope="session")
 def flashinfer_trace(corpus: Path) -> Ingested:
     """The rows of the corpus' main dataset at the revision of the golden data."""
-    return ingest(corpus / "flashinfer-trace", revision=GOLDEN_REVISION)
+    return ingest(corpus / "flashinfer-trace", revision=GOLDEN_REVISION, name=PUBLIC)
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,15 @@ def ingest_into(
     *authors: str,
     dataset: str = "sample",
     revision: str | None = None,
+    name: str | None = None,
     build: bool = True,
 ) -> Publication | None:
     """Ingest a dataset (of some authors only, if any are named) into a warehouse folder."""
     warehouse = Warehouse(root)
     warehouse.prepare()
-    snapshot = pull(dataset, revision=revision, authors=authors or None, store=warehouse.store)
+    snapshot = pull(
+        dataset, revision=revision, authors=authors or None, store=warehouse.store, name=name
+    )
     save_snapshot(snapshot, warehouse.snapshot_file(snapshot.snapshot_id))
     staging = warehouse.staging("test")
     try:

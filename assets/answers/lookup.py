@@ -118,8 +118,8 @@ def find_all(
                     f"{select} {column} >= $low and {column} <= $high", limits
                 ).fetchall()
         found |= {Found(kind, digest, str(name or "")) for digest, name in rows}
-        if kind is Kind.IMPLEMENTATION and digits:
-            found |= _renamed(connection, **limits)
+        if kind in _STOOD_FOR and digits:
+            found |= _stood_for(connection, kind, **limits)
     return sorted(found)
 
 
@@ -144,19 +144,29 @@ def digest_heads(digits: str) -> tuple[int, int]:
     return int(head.ljust(_HEAD_DIGITS, "0"), 16), int(head.ljust(_HEAD_DIGITS, "f"), 16)
 
 
-def _renamed(connection: duckdb.DuckDBPyConnection, low: str, high: str) -> set[Found]:
-    """Implementations that are shown under the digest of an earlier revision."""
-    rows = connection.execute(
-        """
+def _stood_for(
+    connection: duckdb.DuckDBPyConnection, kind: Kind, low: str, high: str
+) -> set[Found]:
+    """What is shown under another digest than the one that was published and is asked for."""
+    rows = connection.execute(_STOOD_FOR[kind], {"low": low, "high": high}).fetchall()
+    return {Found(kind, digest, str(name or "")) for digest, name in rows}
+
+
+_STOOD_FOR = {
+    Kind.RUN: """
+        select run_facts.run_digest, run_facts.external_id
+        from run_aliases
+        inner join run_facts on run_facts.run_digest = run_aliases.shown_digest
+        where run_aliases.run_digest between $low and $high
+    """,
+    Kind.IMPLEMENTATION: """
         select implementations.implementation_digest, implementations.solution_name
         from identity_aliases
         inner join implementations
             on implementations.implementation_digest = identity_aliases.kept_digest
         where identity_aliases.implementation_digest between $low and $high
-        """,
-        {"low": low, "high": high},
-    ).fetchall()
-    return {Found(Kind.IMPLEMENTATION, digest, name) for digest, name in rows}
+    """,
+}
 
 
 def find_operation(connection: duckdb.DuckDBPyConnection, text: str) -> Found:

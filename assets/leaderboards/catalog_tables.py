@@ -27,7 +27,8 @@ def load_tables(
         entries.setdefault(row["workloadId"], set()).add(entry_of(row))
     runs = [_run(row, objects) for row in export.benchmark_runs]
     _table(connection, "published_runs", PUBLISHED["runs"], runs)
-    _table(connection, "identity_aliases", _IDENTITY_ALIASES, [])
+    for name, schema in _NOTHING_HIDDEN.items():
+        _table(connection, name, schema, [])
     _table(connection, "corrections", _CORRECTIONS, list(_corrections(export)))
     _table(connection, "superseded_implementations", _SUPERSEDED, [])
     _table(connection, "dataset_revisions", _DATASET_REVISIONS, [])
@@ -171,7 +172,14 @@ def _texts(*names: str) -> list[tuple[str, pa.DataType]]:
 
 
 # The columns of each table that the SQL files read here.
-_IDENTITY_ALIASES = pa.schema(_texts("implementation_digest"))
+_NOTHING_HIDDEN = {
+    "identity_aliases": pa.schema(_texts("implementation_digest", "kept_digest")),
+    "hidden_runs": pa.schema(_texts("run_digest", "publication_id")),
+    "run_aliases": pa.schema(_texts("run_digest", "shown_digest")),
+    "author_moves": pa.schema(
+        _texts("implementation_digest", "solution_name", "author_directory", "moved_to")
+    ),
+}
 _CORRECTIONS = pa.schema(_texts("action", "target_kind", "target_digest"))
 _SUPERSEDED = pa.schema(_texts("implementation_digest"))
 _DATASET_REVISIONS = pa.schema(

@@ -1,12 +1,14 @@
 """Examine the database: does it open, is it current, and do the files give the same tables?
 
 Every table is built once more beside the database and compared with it row by row, to the last
-bit: no statement may depend on the order in which DuckDB's threads meet the rows.
+bit: no statement may depend on the order in which DuckDB's threads meet the rows. And what was
+published is counted against what is shown: nothing that anybody may cite is without an answer.
 """
 
 import os
 import shutil
 from collections.abc import Collection, Sequence
+from importlib import resources
 
 import duckdb
 
@@ -14,6 +16,7 @@ from assets.leaderboards.build import build_database
 from assets.leaderboards.catalog import SqlTable, sql_catalog
 from assets.tables.errors import WarehouseError
 from assets.tables.findings import Examination, Fault, Finding, Level
+from assets.tables.published import open_with_published
 from assets.tables.reader import open_database
 from assets.tables.set_aside import set_aside
 from assets.tables.time_travel import WarehouseAsOf
@@ -93,6 +96,8 @@ def examine_database(warehouse: Warehouse, *, rebuild: bool = True) -> Examinati
         )
     elif rebuild:
         found.findings += _differences(warehouse)
+        if not aside:  # else what is left out is known, and said
+            _count_shown(warehouse, found)
     return found
 
 
@@ -100,6 +105,31 @@ def _why_surplus(surplus: Sequence[str], aside: Collection[str]) -> str:
     if all(name in aside for name in surplus):
         return "publications in it that were set aside since"
     return "publications that it was built from and that are not here"
+
+
+def _count_shown(warehouse: Warehouse, found: Examination) -> None:
+    """Count what was published against what is shown."""
+    query = resources.files("sql").joinpath("checks", "vanished_digest.sql").read_text()
+    tables = ("runs", "implementations", "operations", "workloads")
+    with open_with_published(warehouse, tables) as connection:
+        rows = connection.sql(query).fetchall()
+    for place, published, shown, stood_for, vanished, examples in rows:
+        found.count(f"published {place}", published)
+        found.count(f"shown {place}", shown)
+        if stood_for:
+            found.count(f"{place} that others stand for", stood_for)
+        if vanished:
+            found.findings.append(
+                Finding(
+                    Fault.VANISHED,
+                    Level.ERROR,
+                    place,
+                    "were published, and the database answers to neither them nor what stands "
+                    "for them (sql/checks/vanished_digest.sql)",
+                    count=vanished,
+                    examples=tuple(examples),
+                )
+            )
 
 
 def _differences(warehouse: Warehouse) -> list[Finding]:

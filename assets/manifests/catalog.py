@@ -7,7 +7,7 @@ which implementation a trace measured.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -30,7 +30,7 @@ from assets.manifests.quarantine import (
 )
 from assets.manifests.rejections import rejection_of
 from assets.traces.documents import Definition, Document, OpenDocument, Solution
-from assets.traces.layout import author_of, root_of
+from assets.traces.layout import author_of, world_of
 from assets.traces.lines import (
     NESTED_TOO_DEEPLY,
     Malformed,
@@ -61,54 +61,70 @@ class Located:
     document_digest: str
 
 
+Name = tuple[str, str]
+"""A name inside the root that it has a meaning in."""
+
+
 @dataclass
 class Catalog:
-    """Operations and implementations by name, with where each was found."""
+    """Operations and implementations by root and name, with where each was found.
+
+    Every root of a dataset is a world of its own: the same name may mean something else in
+    another one.
+    """
 
     origin: DatasetOrigin
-    operations: dict[str, Operation] = field(default_factory=dict)
+    roots: frozenset[str] = frozenset()
+    operations: dict[Name, Operation] = field(default_factory=dict)
     operation_rows: list[tuple[Operation, Located]] = field(default_factory=list)
-    implementations: dict[str, list[Implementation]] = field(default_factory=dict)
+    implementations: dict[Name, list[Implementation]] = field(default_factory=dict)
     implementation_rows: list[tuple[Implementation, Located]] = field(default_factory=list)
-    quarantined_definitions: set[str] = field(default_factory=set)
-    quarantined_solutions: set[str] = field(default_factory=set)
+    quarantined_definitions: set[Name] = field(default_factory=set)
+    quarantined_solutions: set[Name] = field(default_factory=set)
 
-    def operation(self, name: str) -> Operation:
+    def world(self, path: str) -> str:
+        """The root that a file of the dataset belongs to."""
+        return world_of(path, self.roots)
+
+    def operation(self, name: str, root: str) -> Operation:
         """The operation of a definition name.
 
         Raises:
-            RejectionError: where the dataset has none that could be published.
+            RejectionError: where the root has none that could be published.
         """
-        operation = self.operations.get(name)
+        operation = self.operations.get((root, name))
         if operation is not None:
             return operation
-        if name in self.quarantined_definitions:
+        if (root, name) in self.quarantined_definitions:
             raise RejectionError(
                 Reason.DEFINITION_IN_QUARANTINE,
                 f"definition {name!r} is in quarantine",
                 "$.definition",
             )
         raise RejectionError(
-            Reason.UNKNOWN_DEFINITION, f"there is no definition {name!r}", "$.definition"
+            Reason.UNKNOWN_DEFINITION,
+            f"{root or 'this dataset'} has no definition {name!r}"
+            + self._elsewhere(name, root, self.operations, self.quarantined_definitions),
+            "$.definition",
         )
 
     def implementation(self, name: str, definition: str, trace_path: str) -> Implementation:
         """The implementation that a trace of a definition measured.
 
-        The place of the trace decides between solutions of one name: first those of the same
-        dataset root, among them those of the same author directory.
+        Only solutions of the trace's own root are meant; among those of one name the author
+        directory of the trace decides.
 
         Raises:
             RejectionError: where it cannot be told, or is missing.
         """
-        named = self.implementations.get(name, [])
+        root = self.world(trace_path)
+        named = self.implementations.get((root, name), [])
         candidates = [item for item in named if item.definition == definition]
         if not candidates:
-            raise self._no_implementation(name, definition, named)
-        root, author_directory = root_of(trace_path), author_of(trace_path)
-        near = [item for item in candidates if root_of(item.path) == root] or candidates
-        own = [item for item in near if item.author_directory == author_directory]
-        chosen = own or near
+            raise self._no_implementation(name, definition, root, named)
+        author_directory = author_of(trace_path)
+        own = [item for item in candidates if item.author_directory == author_directory]
+        chosen = own or candidates
         if len({item.digest for item in chosen}) > 1:
             places = ", ".join(item.path for item in chosen)
             raise RejectionError(
@@ -119,7 +135,7 @@ class Catalog:
         return chosen[0]
 
     def _no_implementation(
-        self, name: str, definition: str, named: list[Implementation]
+        self, name: str, definition: str, root: str, named: list[Implementation]
     ) -> RejectionError:
         if named:
             return RejectionError(
@@ -127,14 +143,29 @@ class Catalog:
                 f"solution {name!r} implements {named[0].definition!r}, not {definition!r}",
                 "$.solution",
             )
-        if name in self.quarantined_solutions:
+        if (root, name) in self.quarantined_solutions:
             return RejectionError(
                 Reason.SOLUTION_IN_QUARANTINE, f"solution {name!r} is in quarantine", "$.solution"
             )
+        where = f"no file of {root or 'this dataset'} holds solution {name!r}"
         return RejectionError(
             Reason.UNKNOWN_SOLUTION,
-            f"no file of this dataset holds solution {name!r}",
+            where + self._elsewhere(name, root, self.implementations, self.quarantined_solutions),
             "$.solution",
+        )
+
+    def _elsewhere(self, name: str, root: str, *known: Container[Name]) -> str:
+        """Where else a name is known, as the end of a message."""
+        others = [
+            other or "the top folder"
+            for other in sorted({"", *self.roots} - {root})
+            if any((other, name) in names for names in known)
+        ]
+        if not others:
+            return ""
+        return (
+            f"; {', '.join(others[:3])} has one, but each root of a dataset is read by itself: "
+            "put it beside what refers to it"
         )
 
 
@@ -254,9 +285,10 @@ def read_catalog(
     solutions: Iterable[DatasetFile],
     read: ReadFile,
     identity_revision: IdentityRevision,
+    roots: frozenset[str] = frozenset(),
 ) -> CatalogReading:
-    """Read definitions and solutions."""
-    reading = CatalogReading(Catalog(origin))
+    """Read definitions and solutions of the dataset's roots."""
+    reading = CatalogReading(Catalog(origin, roots))
     for file in definitions:
         reading.documents[file.path] = 0
         faults_before = len(reading.rejected)
@@ -303,7 +335,8 @@ def _read_definition(
         )
         _add_operation(catalog, operation, _located(file, item))
     except RejectionError as error:
-        catalog.quarantined_definitions.add(_name_in(item, file.path))
+        name = catalog.world(file.path), _name_in(item, file.path)
+        catalog.quarantined_definitions.add(name)
         reading.rejected.append(
             quarantined(error, kind="definition", path=file.path, line=item.line, data=item.data)
         )
@@ -312,7 +345,8 @@ def _read_definition(
 
 
 def _add_operation(catalog: Catalog, operation: Operation, at: Located) -> None:
-    known = catalog.operations.get(operation.name)
+    name = catalog.world(at.path), operation.name
+    known = catalog.operations.get(name)
     if known is not None and (known.digest, known.reference_digest) != (
         operation.digest,
         operation.reference_digest,
@@ -322,7 +356,7 @@ def _add_operation(catalog: Catalog, operation: Operation, at: Located) -> None:
             f"definition {operation.name!r} is already in {known.path}, with other content",
             "$.name",
         )
-    catalog.operations.setdefault(operation.name, operation)
+    catalog.operations.setdefault(name, operation)
     catalog.operation_rows.append((operation, at))
 
 
@@ -334,22 +368,23 @@ def _read_solution(
     identity_revision: IdentityRevision,
 ) -> None:
     catalog = reading.catalog
+    root = catalog.world(file.path)
     reading.documents[file.path] += 1
     try:
         if isinstance(solution, RejectionError):
             raise solution
         implementation = implementation_of(
             solution,
-            operation=catalog.operation(solution.definition),
+            operation=catalog.operation(solution.definition, root),
             origin=catalog.origin,
             identity_revision=identity_revision,
             path=file.path,
             author_directory=author_of(file.path) or solution.author or "unknown",
         )
-        catalog.implementations.setdefault(solution.name, []).append(implementation)
+        catalog.implementations.setdefault((root, solution.name), []).append(implementation)
         catalog.implementation_rows.append((implementation, _located(file, item)))
     except RejectionError as error:
-        catalog.quarantined_solutions.add(_name_in(item, file.path))
+        catalog.quarantined_solutions.add((root, _name_in(item, file.path)))
         reading.rejected.append(
             quarantined(error, kind="solution", path=file.path, line=item.line, data=item.data)
         )

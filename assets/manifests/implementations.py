@@ -55,8 +55,30 @@ class DatasetOrigin:
         return f"{self.url}/blob/{revision or self.revision}/{path}" if self.url else None
 
 
-IdentityRevision = Callable[[str, str], str]
-"""The revision (40 hex) under which a solution path with a content digest is known."""
+IdentityRevision = Callable[["Content"], str]
+"""The revision (40 hex) under which a solution's content is known."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a solution is known by, whatever its file is called and wherever it lies.
+
+    `digest` is that of the document without regard to spacing, author and description: who is
+    named and what is told of a solution change nothing of what runs. `document_digest` has both,
+    as versions before 2 knew a solution.
+    """
+
+    digest: str
+    document_digest: str
+
+    @classmethod
+    def of(cls, solution: Solution) -> "Content":
+        """The content of a solution."""
+        document = solution.model_dump(exclude_unset=True)
+        whole = sha256_digest(json.dumps(document, sort_keys=True))
+        for editorial in ("author", "description"):
+            document.pop(editorial, None)
+        return cls(sha256_digest(json.dumps(document, sort_keys=True)), whole)
 
 
 @dataclass(frozen=True)
@@ -82,8 +104,7 @@ class SourceFile:
 class Implementation:
     """A solution with its manifest.
 
-    `content_digest` is the digest of the solution document without regard to spacing: two
-    revisions with the same content are the same implementation.
+    Two revisions with the same content are the same implementation, see `Content`.
     """
 
     name: str
@@ -101,7 +122,7 @@ class Implementation:
     destination_passing_style: bool | None
     dependencies: tuple[str, ...]
     target_hardware: tuple[str, ...]
-    content_digest: str
+    content: Content
     source_revision: str
 
     @cached_property
@@ -184,10 +205,8 @@ def implementation_of(
             f"spec.language {_language(solution)!r} is no identifier",
             "$.spec.language",
         )
-    content_digest = sha256_digest(
-        json.dumps(solution.model_dump(exclude_unset=True), sort_keys=True)
-    )
-    revision = identity_revision(path, content_digest)
+    content = Content.of(solution)
+    revision = identity_revision(content)
     blob_url = origin.blob_url(path, revision)
     labels = {"role": role} if role == BASELINE else None
     if role == "llm-generated":
@@ -239,7 +258,7 @@ def implementation_of(
         destination_passing_style=spec.destination_passing_style if spec else None,
         dependencies=tuple((spec and spec.dependencies) or ()),
         target_hardware=targets,
-        content_digest=content_digest,
+        content=content,
         source_revision=revision,
     )
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 from assets.manifests import rows
 from assets.manifests.catalog import Catalog, read_catalog
-from assets.manifests.implementations import DatasetOrigin
+from assets.manifests.implementations import Content, DatasetOrigin
 from assets.manifests.instants import InstantError, utc_instant
 from assets.manifests.quarantine import QuarantinedItem, Reason, Severity
 from assets.manifests.reading import (
@@ -32,7 +32,7 @@ from assets.manifests.reading import (
 from assets.manifests.runs import trace_protocol
 from assets.manifests.trace_files import FileOutcome, References, inputs_digests
 from assets.traces.changes import compare
-from assets.traces.layout import author_of, kind_of
+from assets.traces.layout import author_of, kind_of, roots_of
 from assets.traces.lines import Malformed, read_documents
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile, DatasetSnapshot
@@ -66,19 +66,58 @@ class Counts:
     unchanged: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True, order=True)
+class KnownRevision:
+    """A revision at its place in the dataset's order."""
+
+    position: int
+    revision: str
+
+
+@dataclass(frozen=True)
+class Identities:
+    """The revisions under which solutions are known, by digest of their content.
+
+    `later` are those that are known only from later revisions than the one to be read.
+    """
+
+    known: Mapping[str, KnownRevision] = field(default_factory=dict)
+    later: Mapping[str, KnownRevision] = field(default_factory=dict)
+
+    def revision_of(self, content: Content) -> str | None:
+        """The earliest revision that a content is known from, None where there is none."""
+        return _earliest(self.known, content)
+
+    def is_later(self, content: Content) -> bool:
+        """Whether a content is known from later revisions only."""
+        return _earliest(self.known, content) is None and _earliest(self.later, content) is not None
+
+    def with_moved(self, moved: Mapping[str, str]) -> "Identities":
+        """What is known once contents are known from an earlier revision than before."""
+        earlier = {digest: KnownRevision(0, revision) for digest, revision in moved.items()}
+        return Identities({**self.later, **self.known, **earlier})
+
+
+def _earliest(revisions: Mapping[str, KnownRevision], content: Content) -> str | None:
+    found = [
+        revisions[digest]
+        for digest in (content.digest, content.document_digest)
+        if digest in revisions
+    ]
+    return min(found).revision if found else None
+
+
 @dataclass(frozen=True)
 class Known:
     """What earlier publications of the dataset say.
 
-    `identities` gives the revision under which a (path, content digest) of a solution is known,
-    `later_identities` those that are known only from later revisions than the one to be read,
-    `files` the state of each (path, file digest), `settled` the counts of this very snapshot
-    where it was the last of its dataset to be ingested, by the same rules, and `previous` the
-    revision that this one is compared with file by file.
+    `files` gives the state of each (path, file digest) that this revision or an earlier one has,
+    `settled` the counts of this very snapshot where it was the last of its dataset to be
+    ingested, by the same rules, and `previous` the revision that this one is compared with file
+    by file.
     """
 
-    identities: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    later_identities: frozenset[tuple[str, str]] = frozenset()
+    identities: Identities = field(default_factory=Identities)
     files: Mapping[tuple[str, str], FileState] = field(default_factory=dict)
     settled: Counts | None = None
     previous: DatasetSnapshot | None = None
@@ -88,15 +127,15 @@ class Known:
 class Normalized:
     """The outcome of one normalization.
 
-    `moved` are the solutions that were known from later revisions and now have the identity of
-    this one: the later revisions must be read again with it.
+    `moved` are contents of solutions that were known from later revisions and now have the
+    identity of this one: the later revisions must be read again with it.
     """
 
     staging: Path
     snapshot: DatasetSnapshot
     counts: Counts
     newest_trace_at: datetime | None
-    moved: dict[tuple[str, str], str]
+    moved: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -158,7 +197,8 @@ def _normalize(
         by_kind["definition"],
         by_kind["solution"],
         lambda file: store.get(file.digest, file.size_bytes),
-        lambda path, content: known.identities.get((path, content), snapshot.revision),
+        lambda content: known.identities.revision_of(content) or snapshot.revision,
+        roots_of(file.path for file in snapshot.files),
     )
     catalog, documents = found_catalog.catalog, found_catalog.documents
     rejected = found_catalog.rejected + _unplaced(by_kind["unplaced"], snapshot)
@@ -206,9 +246,10 @@ def _normalize(
     found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
     counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
     moved = {
-        (item.path, item.content_digest): item.source_revision
+        digest: item.source_revision
         for item, _ in catalog.implementation_rows
-        if (item.path, item.content_digest) in known.later_identities
+        if known.identities.is_later(item.content)
+        for digest in (item.content.digest, item.content.document_digest)
     }
     return Normalized(staging, snapshot, counts, newest_trace_at, moved)
 
@@ -236,13 +277,13 @@ def normalize_again(
     store: RawStore,
     staging: Path,
     known: Known,
-    moved: Mapping[tuple[str, str], str],
+    moved: Mapping[str, str],
 ) -> None:
     """Stage the rows of later revisions once more, with the identities that moved.
 
     Every trace is read again: its run has another implementation digest now.
     """
-    identities = {**known.identities, **moved}
+    identities = known.identities.with_moved(moved)
     for snapshot in snapshots:
         normalize(snapshot, store, staging, Known(identities=identities))
 

@@ -270,7 +270,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "projects": ("project_digest",),
     "operations": ("operation_digest", "name", "reference_digest"),
     "workloads": ("workload_digest", "definition_name", "external_id", "input_fingerprint"),
-    "implementations": ("implementation_digest", "dataset", "path"),
+    "implementations": ("implementation_digest", "dataset", "path", "document_digest"),
     "protocols": ("protocol_digest",),
     "environments": ("environment_digest",),
     "runs": ("run_digest",),

@@ -17,7 +17,7 @@ from assets.manifests.operations import Operation
 from assets.manifests.quarantine import QuarantinedItem
 from assets.manifests.workloads import Case
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 
 Row = dict[str, Any]
 Columns = Mapping[str, "list[Any] | pa.Array | str | bool"]
@@ -206,7 +206,7 @@ def add_implementation(batch: RowBatch, implementation: Implementation, at: Loca
         source_file_name=source.name if source else None,
         source_size_bytes=source.size_bytes if source else None,
         source_revision=implementation.source_revision,
-        content_digest=implementation.content_digest,
+        content_digest=implementation.content.digest,
         document_digest=at.document_digest,
         **manifest_columns(implementation.manifest),
     )

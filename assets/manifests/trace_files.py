@@ -51,7 +51,7 @@ class References:
     def inputs_digest(self, catalog: Catalog, path: str) -> str:
         """Digest of what the names stand for now at a path; unchanged means unchanged rows."""
         stand_for = [
-            [_state_of_definition(catalog, name) for name in self.definitions],
+            [_state_of_definition(catalog, name, path) for name in self.definitions],
             [
                 _state_of_solution(catalog, name, definition, path)
                 for name, definition in self.solutions
@@ -61,9 +61,9 @@ class References:
         return sha256_digest(json.dumps(stand_for))
 
 
-def _state_of_definition(catalog: Catalog, name: str) -> list[str]:
+def _state_of_definition(catalog: Catalog, name: str, path: str) -> list[str]:
     try:
-        operation = catalog.operation(name)
+        operation = catalog.operation(name, catalog.world(path))
     except RejectionError as error:
         return [str(error.reason)]
     return [operation.digest, operation.reference_digest]
@@ -96,6 +96,7 @@ class _FileReading:
     file: DatasetFile
     batch: TraceRows
     outcome: FileOutcome
+    root: str
     definitions: set[str] = field(default_factory=set)
     solutions: set[tuple[str, str]] = field(default_factory=set)
     implementations: dict[tuple[str, str], Implementation] = field(default_factory=dict)
@@ -112,13 +113,13 @@ class TraceReader:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._parser = TraceParser()
-        self._cases = Remembered[tuple[str, Hashable], Case]()
+        self._cases = Remembered[tuple[str, str, Hashable], Case]()
         self._environments = Remembered[Hashable, Environment]()
         self._latest_log: tuple[str | None, Log] = None, log_of(None)
 
     def read(self, file: DatasetFile, data: bytes, batch: TraceRows) -> FileOutcome:
         """Add the rows of one file to a batch."""
-        reading = _FileReading(file, batch, FileOutcome(file.path))
+        reading = _FileReading(file, batch, FileOutcome(file.path), self._catalog.world(file.path))
         outcome = reading.outcome
         for item, trace in self._parser.parse_all(data):
             outcome.documents += 1
@@ -154,7 +155,7 @@ class TraceReader:
             if solution:
                 reading.solutions.add(names)
         _reject_nul(parsed)
-        operation = self._catalog.operation(definition)
+        operation = self._catalog.operation(definition, reading.root)
         if evaluation is None or reported is None:
             if solution and reading.kind != "workload":
                 raise RejectionError(
@@ -193,7 +194,7 @@ class TraceReader:
             outcome.newest_trace_at = run.observed_at
 
     def _case(self, parsed: ParsedTrace, operation: Operation, size_bytes: int) -> Case:
-        key = operation.name, parsed.workload_key
+        key = operation.digest, operation.name, parsed.workload_key
         case = self._cases.get(key)
         if case is None:
             case = case_of(parsed.workload, operation)

@@ -49,7 +49,7 @@ def publication(
     except (DatasetError, WarehouseError) as error:
         raise dg.Failure(error.message, allow_retries=False) from error
     settle(opened, counts)
-    report = report_of(counts, record)
+    report = report_of(counts, record, opened)
     report.save(opened.root, context.run.run_id)
     shutil.rmtree(staging)
     return dg.MaterializeResult(metadata=_metadata(report))

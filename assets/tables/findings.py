@@ -55,6 +55,7 @@ class Fault(StrEnum):
     # The database
     NO_DATABASE = ("NO_DATABASE", "There is no database file, or it cannot be opened.")
     OLD_DATABASE = ("OLD_DATABASE", "The database was built before the newest publication.")
+    VANISHED = ("VANISHED", "A published digest is neither shown nor stood for by another one.")
     WRONG_TABLE = ("WRONG_TABLE", "A table of the database is not what the files give.")
 
 

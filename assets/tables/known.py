@@ -9,7 +9,13 @@ from operator import itemgetter
 
 import duckdb
 
-from assets.manifests.normalize import FileState, Known, newest_trace_time
+from assets.manifests.normalize import (
+    FileState,
+    Identities,
+    Known,
+    KnownRevision,
+    newest_trace_time,
+)
 from assets.manifests.rows import PARSER_VERSION
 from assets.manifests.trace_files import References
 from assets.tables.database import create_published_view, published_rows
@@ -22,7 +28,8 @@ def known_for(warehouse: Warehouse, snapshot: DatasetSnapshot) -> Known:
     previous = _previous(warehouse, snapshot)
     if all(record.dataset != snapshot.dataset for record in warehouse.publications()):
         return Known(previous=previous)
-    known = known_of(warehouse, snapshot.dataset, _time_of(warehouse, snapshot))
+    at = _time_of(warehouse, snapshot)
+    known = known_of(warehouse, snapshot.dataset, snapshot.revision, at)
     return replace(known, previous=previous)
 
 
@@ -54,14 +61,28 @@ def _others(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnap
 
 def later_snapshots(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
     """Ingested snapshots of the same dataset at other, later revisions."""
-    at = _time_of(warehouse, snapshot)
-    if at is None:
-        return []
+    at = _place(_time_of(warehouse, snapshot), snapshot.revision)
+    times = _revision_times(warehouse, snapshot.dataset)
     return [
         other
         for other in _others(warehouse, snapshot)
-        if (time := _time_of(warehouse, other)) is not None and time > at
+        if other.revision in times and _place(times[other.revision], other.revision) > at
     ]
+
+
+def _place(time: datetime | None, revision: str) -> tuple[bool, datetime, str]:
+    """Where a revision stands in the order of its dataset; without a time it comes last."""
+    return time is None, time or datetime.max, revision
+
+
+def _revision_times(warehouse: Warehouse, dataset: str) -> dict[str, datetime | None]:
+    """The time of each published revision of a dataset."""
+    with warehouse.connect() as connection:
+        rows = published_rows(connection, warehouse, "revisions").filter(
+            duckdb.ColumnExpression("dataset") == duckdb.ConstantExpression(dataset)
+        )
+        times = rows.aggregate("revision, min(revision_at)", "revision").fetchall()
+    return dict(times)
 
 
 def _time_of(warehouse: Warehouse, snapshot: DatasetSnapshot) -> datetime | None:
@@ -73,35 +94,32 @@ def _time_of(warehouse: Warehouse, snapshot: DatasetSnapshot) -> datetime | None
     return newest_trace_time(snapshot, warehouse.store)
 
 
-def known_of(warehouse: Warehouse, dataset: str, revision_at: datetime | None) -> Known:
+def known_of(
+    warehouse: Warehouse, dataset: str, revision: str, revision_at: datetime | None
+) -> Known:
     """The states of a dataset's files and the revisions under which its solutions are known.
 
-    `revision_at` is the time of the revision that is about to be read, None where nothing dates
-    it: a solution that is known only from a later revision gets the identity of this one.
+    `revision` is about to be read and `revision_at` its time, None where nothing dates it: a
+    solution that is known only from a later revision gets the identity of this one.
     """
+    at = {
+        "dataset": dataset,
+        "revision": revision,
+        "revision_at": revision_at.replace(tzinfo=None) if revision_at else None,
+    }
     with warehouse.connect() as connection:
         for table in ("source_files", "implementations", "revisions"):
             create_published_view(connection, warehouse, table)
         files = connection.sql(
-            _query("known_files"),
-            params={
-                "dataset": dataset,
-                "parser_version": PARSER_VERSION,
-            },
+            _query("known_files"), params={**at, "parser_version": PARSER_VERSION}
         ).fetchall()
-        identities = connection.sql(
-            _query("known_identities"), params={"dataset": dataset}
-        ).fetchall()
-    naive = revision_at.replace(tzinfo=None) if revision_at else None
-    earlier = {
-        (path, content): revision
-        for path, content, revision, known_at in identities
-        if naive is None or known_at is None or known_at <= naive
-    }
+        identities = connection.sql(_query("known_identities"), params=at).fetchall()
+    known: dict[str, KnownRevision] = {}
+    later: dict[str, KnownRevision] = {}
+    for content, position, known_revision, is_later in identities:
+        (later if is_later else known)[content] = KnownRevision(position, known_revision)
     return Known(
-        identities=earlier,
-        later_identities=frozenset((path, content) for path, content, *_ in identities)
-        - earlier.keys(),
+        identities=Identities(known, later),
         files={
             (path, digest): FileState(
                 references=References.from_json(references),

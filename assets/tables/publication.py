@@ -5,7 +5,7 @@ one file a table, part by part, so that memory does not grow with the size of an
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import resources
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from assets.tables.chain import Event, add_links, link
-from assets.tables.contracts import CONTRACTS, STAGED, check_file
+from assets.tables.contracts import CONTRACTS, PUBLISHED, STAGED, check_file
 from assets.tables.database import create_published_view
 from assets.tables.errors import WarehouseError
 from assets.tables.failpoints import passing
@@ -34,6 +34,8 @@ from assets.tables.warehouse import (
 )
 
 _BATCH_ROWS = 50_000
+# Tables whose rows are published once more when an earlier revision with them arrives late.
+_DATED = frozenset({"operations", "implementations", "runs"})
 _MEMORY_LIMIT = "384MB"
 
 
@@ -105,7 +107,7 @@ def write_tables(warehouse: Warehouse, staging: Path, building: Path) -> dict[st
     with warehouse.connect(_MEMORY_LIMIT) as connection, ThreadPoolExecutor(1) as ahead:
         # Files are written while the next table is looked through.
         found = ahead.map(
-            lambda item: _new_rows(connection.cursor(), warehouse, *item), staged.items()
+            lambda table: _new_rows(connection.cursor(), warehouse, table, staged), staged
         )
         for table, new_rows in zip(staged, found, strict=True):
             files = tuple(_write_files(table, new_rows, building))
@@ -121,7 +123,10 @@ def _remove_leftovers(warehouse: Warehouse) -> None:
 
 
 def _new_rows(
-    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: str, parts: list[str]
+    connection: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    table: str,
+    staged: dict[str, list[str]],
 ) -> dict[str, pa.Array]:
     """Rows to publish (0-based indices) by staged file.
 
@@ -129,11 +134,15 @@ def _new_rows(
     that takes a tenth of the memory of long file names.
     """
     query = resources.files("sql").joinpath("publication", f"{table}.sql").read_text()
+    parts = staged[table]
     new_rows: dict[int, list[pa.Array]] = {}
     for part in parts:
         _expect_contract(table, part)
     try:
         create_published_view(connection, warehouse, table)
+        if table in _DATED:
+            create_published_view(connection, warehouse, "revisions")
+            _staged_revisions(connection, staged).create_view("staged_revisions")
         found = connection.sql(query, params={"staged": parts}).to_arrow_reader(_BATCH_ROWS)
         # In the order of files.
         for batch in found:
@@ -148,6 +157,16 @@ def _new_rows(
             "`kernelindex doctor`"
         ) from error
     return {parts[index]: pa.concat_arrays(rows) for index, rows in new_rows.items()}
+
+
+def _staged_revisions(
+    connection: duckdb.DuckDBPyConnection, staged: Mapping[str, list[str]]
+) -> duckdb.DuckDBPyRelation:
+    """The revisions that this publication brings; a rerun brings none."""
+    parts = staged.get("revisions")
+    if parts:
+        return connection.read_parquet(parts)
+    return connection.from_arrow(PUBLISHED["revisions"].empty_table())
 
 
 def _write_files(

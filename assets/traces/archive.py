@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TypeVar, cast
 
 from assets.traces.errors import DatasetError
-from assets.traces.identity import FLASHINFER_TRACE, DatasetIdentity, parse_identity
+from assets.traces.identity import DatasetIdentity, identity_of_place, parse_identity
 from assets.traces.intake import MAX_DOCUMENT_BYTES, Intake, check_revision, size_limit_of
 from assets.traces.layout import (
     IDENTITY_FILE,
@@ -63,6 +63,7 @@ def pull_archive(
     revision: str | None,
     authors: Sequence[str] | None,
     store: RawStore,
+    identity: DatasetIdentity | None = None,
     with_tensors: bool = False,
     progress: Callable[[PullProgress], None] | None = None,
 ) -> DatasetSnapshot:
@@ -79,18 +80,18 @@ def pull_archive(
     problems: list[FileProblem] = []
     paths = _wanted(members, prefix, problems, with_tensors=with_tensors)
     intake = Intake(location, sorted(paths), authors, store, problems, progress)
-    identity = FLASHINFER_TRACE
+    found = identity_of_place(file)
     wanted, taken = set(paths), set(intake.paths)
     with _readable(file), store.batch():
         for member, stream in archive.contents():
             path = member.path.removeprefix(prefix)
             if path == IDENTITY_FILE:
-                identity = _identity(stream, file)
+                found = _identity(stream, file)
             elif path in taken and member.problem is None:
                 _take(stream, member, path, intake, store)
             elif revision is None and path in wanted and member.problem is None:
                 intake.count_in(path, stream.read(member.size_bytes))
-    return intake.snapshot(identity, revision, None)
+    return intake.snapshot(identity or found, revision, None)
 
 
 @dataclass(frozen=True)

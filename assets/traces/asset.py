@@ -28,6 +28,11 @@ class DatasetConfig(dg.Config):
         description="revision to read (40 hex digits, or a branch of a hub dataset); "
         "default: the newest, or the digest of a directory's files",
     )
+    name: str | None = Field(
+        default=None,
+        description="which dataset a local copy is: OWNER/NAME, or hf://datasets/OWNER/NAME; "
+        "default: what its dataset.json or its origin says",
+    )
     authors: list[str] = Field(
         default=[], description="author directories to read; empty for all of them"
     )
@@ -78,6 +83,7 @@ def trace_files(
             revision=config.revision,
             authors=config.authors or None,
             store=opened.store,
+            name=config.name,
             with_tensors=config.with_tensors,
             progress=_Log(context),
         )

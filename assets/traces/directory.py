@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assets.traces.errors import DatasetError
-from assets.traces.git_clone import Head, origin_url, pointer_targets, read_head
+from assets.traces.git_clone import Head, first_commit, origin_url, pointer_targets, read_head
 from assets.traces.identity import (
-    FLASHINFER_TRACE,
     DatasetIdentity,
     hub_identity,
+    identity_of_history,
+    identity_of_place,
     identity_of_remote,
     parse_identity,
 )
@@ -48,10 +49,13 @@ def pull_directory(
     revision: str | None,
     authors: Sequence[str] | None,
     store: RawStore,
+    identity: DatasetIdentity | None = None,
     with_tensors: bool = False,
     progress: Callable[[PullProgress], None] | None = None,
 ) -> DatasetSnapshot:
     """Take in the files of a local directory, which the snapshot calls `location`.
+
+    Without an `identity` the directory says which dataset it is, see `identity.py`.
 
     The revision is the one given (40 hex digits), else the commit of a clean git work tree or of
     a hub cache entry, else the git tree hash of the files. Raises `DatasetError` if the directory
@@ -83,7 +87,8 @@ def pull_directory(
     if revision is None:
         for path in sorted(set(paths) - set(intake.paths)):
             _count_in(root / path, path, intake)
-    identity = _identity(root) if cache is None else cache.identity
+    if identity is None:
+        identity = _identity(root) if cache is None else cache.identity
     return intake.snapshot(
         identity,
         revision,
@@ -200,7 +205,10 @@ def _identity(root: Path) -> DatasetIdentity:
         except OSError as error:
             raise DatasetError(f"{file}: cannot be read ({error.strerror})") from error
     remote = origin_url(root)
-    return (None if remote is None else identity_of_remote(remote)) or FLASHINFER_TRACE
+    if remote:
+        return identity_of_remote(remote, root)
+    commit = first_commit(root)
+    return identity_of_place(root) if commit is None else identity_of_history(commit)
 
 
 @dataclass(frozen=True)

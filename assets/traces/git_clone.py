@@ -50,6 +50,20 @@ def origin_url(root: Path) -> str | None:
     return None if url is None else url.decode(errors="replace").strip()
 
 
+def first_commit(root: Path) -> str | None:
+    """The commit that a history begins with, the least where it has several; None without one.
+
+    A shallow clone does not have it.
+    """
+    if not (root / ".git").exists() or _git(root, "rev-parse", "--is-shallow-repository") in (
+        None,
+        b"true\n",
+    ):
+        return None
+    commits = _git(root, "rev-list", "--max-parents=0", "HEAD")
+    return min(commits.decode().split(), default=None) if commits else None
+
+
 def pointer_targets(root: Path, blob_ids: Sequence[str]) -> dict[str, str]:
     """LFS sha256 by blob id, for those of the blobs that are LFS pointers."""
     request = "".join(f"{blob}\n" for blob in dict.fromkeys(blob_ids)).encode()

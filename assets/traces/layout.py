@@ -131,13 +131,27 @@ def author_of(path: str) -> str | None:
 def root_of(path: str) -> str:
     """What stands before the known folder: `run_1/` of `run_1/traces/ann/gemm/d.jsonl`.
 
-    Several datasets may lie in one directory; documents of one root belong together.
+    Several datasets may lie in one directory; documents of one root belong together. A file that
+    is named after its kind (`definitions.json`) lies in the root itself.
     """
     *folders, _ = path.split("/")
     for position, folder in enumerate(folders):
         if folder in _KIND_OF_FOLDER:
             return "".join(f"{name}/" for name in folders[:position])
-    return ""
+    return "".join(f"{name}/" for name in folders) if kind_of(path) else ""
+
+
+def roots_of(paths: Iterable[str]) -> frozenset[str]:
+    """The roots of the files whose places say what they hold."""
+    return frozenset(root_of(path) for path in paths if kind_of(path) is not None)
+
+
+def world_of(path: str, roots: Collection[str]) -> str:
+    """The root that a path belongs to; that of a file in no known folder is the nearest above."""
+    if kind_of(path) is not None:
+        return root_of(path)
+    above = [root for root in roots if path.startswith(root)]
+    return max(above, key=len, default="")
 
 
 def of_authors(paths: Iterable[str], authors: Sequence[str] | None) -> list[str]:

@@ -11,6 +11,7 @@ from assets.traces.errors import DatasetError
 from assets.traces.hub import pull_hub
 from assets.traces.hub_location import is_hub_location, parse_hub_location
 from assets.traces.hub_settings import HubSettings
+from assets.traces.identity import stated_identity
 from assets.traces.progress import PullProgress
 from assets.traces.raw_store import RawStore
 from assets.traces.snapshot import DatasetFile, DatasetSnapshot
@@ -26,6 +27,7 @@ def pull(
     revision: str | None,
     authors: Sequence[str] | None,
     store: RawStore,
+    name: str | None = None,
     with_tensors: bool = False,
     progress: Callable[[PullProgress], None] | None = None,
 ) -> DatasetSnapshot:
@@ -33,12 +35,17 @@ def pull(
 
     `location` is `hf://datasets/OWNER/NAME[@REVISION]`, `sample`, a directory (plain, a git clone
     or an entry of the hub client's cache), or a `.tar.gz`, `.tgz` or `.zip` file. `authors` keeps
-    only those authors' solutions and traces. Raises `DatasetError` with one line that says what to
-    do; its subclass `TransientDatasetError` means that the same pull may work later.
+    only those authors' solutions and traces. `name` says which dataset a local copy is, whatever
+    the copy says: `OWNER/NAME`, or `hf://datasets/OWNER/NAME`. Raises `DatasetError` with one line
+    that says what to do; its subclass `TransientDatasetError` means that the same pull may work
+    later.
     """
     if authors is not None and not authors:
         raise DatasetError("an authors filter must name at least one author")
+    identity = None if name is None else stated_identity(name)
     if is_hub_location(location):
+        if identity is not None:
+            raise DatasetError(f"{location}: a dataset of the hub has its name already; give none")
         return pull_hub(
             parse_hub_location(location, revision),
             authors=authors,
@@ -62,6 +69,7 @@ def pull(
         revision=revision,
         authors=authors,
         store=store,
+        identity=identity,
         with_tensors=with_tensors,
         progress=progress,
     )

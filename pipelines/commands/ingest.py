@@ -27,6 +27,13 @@ def ingest(
     revision: Annotated[
         str | None, typer.Option(help="revision to read, 40 hex digits; default: the newest")
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="which dataset a local copy is: OWNER/NAME, or hf://datasets/OWNER/NAME; "
+            "default: what its dataset.json or its origin says"
+        ),
+    ] = None,
     authors: Annotated[
         str | None, typer.Option(help="author directories to read, separated by commas")
     ] = None,
@@ -49,14 +56,17 @@ def ingest(
 
     settings = Settings.from_environment()
     if replay:
-        if dataset or revision or authors or with_tensors:
+        if dataset or revision or name or authors or with_tensors:
             fail("--replay makes again what was ingested; it takes no other option than --json")
         replay_all(json)
         return
     names = tuple(name.strip() for name in (authors or "").split(",") if name.strip())
     if authors is not None and not names:
         fail("--authors names no author")
-    request = IngestRequest(dataset or settings.dataset, revision, names, with_tensors)
+    given_name = name or (settings.dataset_name if dataset is None else None)
+    request = IngestRequest(
+        dataset or settings.dataset, revision, names, with_tensors, name=given_name
+    )
     try:
         with progress_on(stderr) as progress:
             report = run_ingest(settings, request, progress, say)
@@ -93,6 +103,11 @@ def _print_report(report: IngestionReport) -> None:
     workload_rows = sum(report.workload_rows.values())
     if workload_rows:
         show(f"{count_text(workload_rows, 'more row')} describe workloads, which traces refer to.")
+    if report.read_again:
+        show(
+            f"{count_text(report.read_again, 'run')} of later revisions published again: their "
+            "solutions are known from this one."
+        )
     if report.publication is None:
         show("Nothing new: everything that was read is already published.")
     else:

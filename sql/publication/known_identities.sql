@@ -1,29 +1,41 @@
 -- Under which revision each solution content of a dataset is known: the earliest revision that
 -- has it, so that a later revision keeps the identity.
--- Reads the views published_implementations and published_revisions. Parameter: dataset.
--- key: path, content_digest
+-- Reads the views published_implementations and published_revisions. Parameters: dataset, and the
+-- revision that is about to be read with its time (null where nothing dates it).
+-- key: content_digest
 with dated as (
     select
-        dataset,
         revision,
         min(revision_at) as revision_at
     from published_revisions
     where dataset = $dataset
-    group by dataset, revision
+    group by revision
+),
+
+known as (
+    select
+        implementations.content_digest,
+        implementations.source_revision,
+        dated.revision_at
+    from published_implementations as implementations
+    left join dated on implementations.source_revision = dated.revision
+    where implementations.dataset = $dataset
+    qualify
+        row_number() over (
+            partition by implementations.content_digest
+            order by dated.revision_at nulls last, implementations.source_revision
+        ) = 1
 )
 
 select
-    implementations.path,
-    implementations.content_digest,
-    implementations.source_revision,
-    dated.revision_at
-from published_implementations as implementations
-left join dated
-    on implementations.dataset = dated.dataset
-    and implementations.source_revision = dated.revision
-where implementations.dataset = $dataset
-qualify
-    row_number() over (
-        partition by implementations.path, implementations.content_digest
-        order by dated.revision_at nulls last, implementations.source_revision
-    ) = 1
+    content_digest,
+    dense_rank() over (order by revision_at nulls last, source_revision) as position,
+    source_revision,
+    case
+        when source_revision = $revision then false
+        when $revision_at::timestamp is null
+            then revision_at is null and source_revision > $revision
+        else revision_at is null or revision_at > $revision_at::timestamp
+            or (revision_at = $revision_at::timestamp and source_revision > $revision)
+    end as is_later
+from known

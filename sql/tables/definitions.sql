@@ -20,23 +20,36 @@
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
 select
-    operation_digest,
-    slug,
-    name,
-    family,
-    description,
-    tags,
-    aliases,
-    input_dtypes,
-    output_dtypes,
-    constant_axes_json,
-    variable_axes,
-    reference_digest,
-    dataset,
-    revision,
-    path,
-    line,
-    parser_version,
-    publication_id,
-    published_at
+    published_operations.operation_digest,
+    published_operations.slug,
+    published_operations.name,
+    published_operations.family,
+    published_operations.description,
+    published_operations.tags,
+    published_operations.aliases,
+    published_operations.input_dtypes,
+    published_operations.output_dtypes,
+    published_operations.constant_axes_json,
+    published_operations.variable_axes,
+    published_operations.reference_digest,
+    published_operations.dataset,
+    published_operations.revision,
+    published_operations.path,
+    published_operations.line,
+    published_operations.parser_version,
+    published_operations.publication_id,
+    published_operations.published_at
 from published_operations
+left join dataset_revisions
+    on
+        dataset_revisions.dataset = published_operations.dataset
+        and dataset_revisions.revision = published_operations.revision
+-- An earlier revision that arrived late brought the document of a definition once more.
+qualify
+    row_number() over (
+        partition by
+            published_operations.operation_digest,
+            published_operations.name,
+            published_operations.reference_digest
+        order by dataset_revisions.position nulls last, published_operations.publication_id
+    ) = 1

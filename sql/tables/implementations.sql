@@ -1,4 +1,4 @@
--- implementations: one row per ImplementationRevision, named by its first solution file
+-- implementations: one row per ImplementationRevision, named by its first solution file that is still there
 -- key: implementation_digest
 -- column implementation_digest: digest of the ImplementationRevision manifest
 -- column operation_digest: digest of the OperationSpec manifest
@@ -44,9 +44,19 @@ with named as (
 ),
 
 first_document as (
-    select *
+    select solutions.*
     from solutions
-    qualify row_number() over (partition by implementation_digest order by dataset, path, line) = 1
+    left join file_states
+        on file_states.dataset = solutions.dataset and file_states.path = solutions.path
+    qualify
+        row_number() over (
+            partition by solutions.implementation_digest
+            order by
+                coalesce(file_states.removed, false),
+                solutions.dataset,
+                solutions.path,
+                solutions.line
+        ) = 1
 )
 
 select

@@ -8,12 +8,6 @@
 -- column line: 1-based line of the file on which the document starts
 -- uncompressed: run_digest
 -- note: People read the view measurements, which has everything of a measurement.
-with hidden as (
-    select published_runs.run_digest
-    from published_runs
-    semi join identity_aliases using (implementation_digest)
-)
-
 select
     published.run_digest,
     measurement_sources.value_number,
@@ -22,7 +16,7 @@ select
     published.sample_count,
     published.line
 from published_measurements as published
-anti join hidden using (run_digest)
+anti join run_aliases using (run_digest)
 inner join measurement_sources
     on
         published.metric is not distinct from measurement_sources.metric

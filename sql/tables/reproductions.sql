@@ -34,8 +34,9 @@
 -- warn another_run: run_digest <> reproduces_digest
 -- warn interval_in_order: ratio is null or (ratio_low <= ratio and ratio <= ratio_high)
 select
-    run_digest,
-    reproduces_digest,
+    published_reproductions.run_digest,
+    coalesce(run_aliases.shown_digest, published_reproductions.reproduces_digest)
+        as reproduces_digest,
     verdict,
     ratio,
     ratio_low,
@@ -65,3 +66,5 @@ select
     publication_id,
     published_at
 from published_reproductions
+left join run_aliases
+    on run_aliases.run_digest = published_reproductions.reproduces_digest

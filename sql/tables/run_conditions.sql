@@ -30,7 +30,7 @@ with combinations as (
         input_fingerprint,
         reference_digest
     from published_runs
-    anti join identity_aliases using (implementation_digest)
+    anti join hidden_runs using (run_digest, publication_id)
 ),
 
 grouped as materialized (

@@ -37,12 +37,13 @@
 -- assert eligible_without_reasons: eligible = (len(excluded_because) = 0)
 with placed as (
     select
-        published.*,
+        published.* exclude (implementation_digest),
+        run_subjects.implementation_digest,
         run_conditions.condition_number,
         run_origins.origin_number,
         run_subjects.subject_number
     from published_runs as published
-    anti join identity_aliases using (implementation_digest)
+    anti join hidden_runs using (run_digest, publication_id)
     inner join run_conditions
         on
             published.operation_digest is not distinct from run_conditions.operation_digest
@@ -75,9 +76,10 @@ with placed as (
             and published.published_at is not distinct from run_origins.published_at
     inner join run_subjects
         on
-            published.implementation_digest is not distinct from run_subjects.implementation_digest
+            published.implementation_digest
+            is not distinct from run_subjects.published_implementation
             and published.solution_name is not distinct from run_subjects.solution_name
-            and published.author_directory is not distinct from run_subjects.author_directory
+            and published.author_directory is not distinct from run_subjects.published_author
             and published.path is not distinct from run_subjects.path
 ),
 

@@ -41,7 +41,7 @@ with combinations as (
         publication_id,
         published_at
     from published_runs
-    anti join identity_aliases using (implementation_digest)
+    anti join hidden_runs using (run_digest, publication_id)
 )
 
 select

@@ -5,9 +5,12 @@
 -- column author_number: number of the author directory, from 1, in the order of the names
 -- column implementation_digest: digest of the ImplementationRevision manifest
 -- column solution_name: name of the solution
--- column author_directory: author directory that the file lies in
+-- column author_directory: author directory that the solution's file lies in
 -- column path: file inside the dataset; empty for what comes from no file
--- uncompressed: implementation_digest
+-- column published_implementation: digest that the runs were published with, which the shown one
+--     stands for
+-- column published_author: author directory that the runs were published with
+-- uncompressed: implementation_digest, published_implementation
 -- note: Many runs share all of this, so that it is kept once and not with each of them; the view
 --     runs has both. The numbers are other ones after the next publication; nothing outside the
 --     database keeps them.
@@ -18,18 +21,51 @@ with combinations as (
         author_directory,
         path
     from published_runs
-    anti join identity_aliases using (implementation_digest)
+    anti join hidden_runs using (run_digest, publication_id)
+),
+
+kept as (
+    select
+        coalesce(
+            identity_aliases.kept_digest, combinations.implementation_digest
+        ) as implementation_digest,
+        combinations.solution_name,
+        combinations.path,
+        combinations.implementation_digest as published_implementation,
+        combinations.author_directory as published_author
+    from combinations
+    left join identity_aliases using (implementation_digest)
+),
+
+named as (
+    select
+        kept.*,
+        coalesce(author_moves.moved_to, kept.published_author) as author_directory
+    from kept
+    left join author_moves
+        on
+            author_moves.implementation_digest = kept.implementation_digest
+            and author_moves.solution_name = kept.solution_name
+            and author_moves.author_directory = kept.published_author
 )
 
 select
     row_number() over (
-        order by implementation_digest, solution_name, author_directory, path
+        order by
+            implementation_digest,
+            solution_name,
+            author_directory,
+            path,
+            published_implementation,
+            published_author
     )::integer as subject_number,
     dense_rank() over (order by implementation_digest)::integer as implementation_number,
     dense_rank() over (order by author_directory)::integer as author_number,
     implementation_digest,
     solution_name,
     author_directory,
-    path
-from combinations
+    path,
+    published_implementation,
+    published_author
+from named
 order by subject_number

@@ -33,7 +33,31 @@
 -- column parser_version: version of the reading rules that made the row
 -- column publication_id: publication that brought the row
 -- column published_at: time of that publication (UTC)
+-- note: A file may hold one implementation in several documents, one after the other, that differ
+--     in what is told of it (author, description): the newest one stands.
 -- uncompressed: implementation_digest, source_digest, content_digest, document_digest
+with documents as (
+    select
+        published_implementations.*,
+        dataset_revisions.position
+    from published_implementations
+    anti join identity_aliases using (implementation_digest)
+    left join dataset_revisions
+        on
+            dataset_revisions.dataset = published_implementations.dataset
+            and dataset_revisions.revision = published_implementations.revision
+    -- The same document from an earlier revision that arrived late.
+    qualify
+        row_number() over (
+            partition by
+                published_implementations.implementation_digest,
+                published_implementations.dataset,
+                published_implementations.path,
+                published_implementations.document_digest
+            order by dataset_revisions.position nulls last, published_implementations.publication_id
+        ) = 1
+)
+
 select
     implementation_digest,
     operation_digest,
@@ -68,5 +92,9 @@ select
     parser_version,
     publication_id,
     published_at
-from published_implementations
-anti join identity_aliases using (implementation_digest)
+from documents
+qualify
+    row_number() over (
+        partition by implementation_digest, dataset, path
+        order by position desc nulls last, document_digest, publication_id
+    ) = 1

@@ -7,12 +7,21 @@
 -- note: Attestations withdraw nothing.
 with causes as (
     select
-        target_kind,
-        target_digest,
-        action = 'retract' as retracts,
-        action = 'supersede' as supersedes
+        corrections.target_kind,
+        -- What was withdrawn under a digest that another one stands for now is withdrawn still.
+        coalesce(
+            run_aliases.shown_digest, identity_aliases.kept_digest, corrections.target_digest
+        ) as target_digest,
+        corrections.action = 'retract' as retracts,
+        corrections.action = 'supersede' as supersedes
     from corrections
-    where action in ('retract', 'supersede')
+    left join run_aliases
+        on corrections.target_kind = 'run' and run_aliases.run_digest = corrections.target_digest
+    left join identity_aliases
+        on
+            corrections.target_kind = 'implementation'
+            and identity_aliases.implementation_digest = corrections.target_digest
+    where corrections.action in ('retract', 'supersede')
 
     union all
 

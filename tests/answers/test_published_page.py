@@ -10,6 +10,7 @@ from assets.answers.lookup import Kind, find
 from assets.answers.stored import shown_manifest
 from assets.tables.reader import open_database
 from assets.tables.warehouse import Warehouse
+from tests.builders import PUBLIC
 from tests.warehouses import ingest_into
 
 REVISION = "da915083d4c7c5e61aa3005e3d17ae488e0fc71c"
@@ -25,7 +26,7 @@ def page(shared: Path) -> str:
 def warehouse(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     root = tmp_path_factory.mktemp("seeds") / "warehouse"
     dataset = str(shared / "seeds" / "flashinfer-trace")
-    ingest_into(root, dataset=dataset, revision=REVISION)
+    ingest_into(root, dataset=dataset, revision=REVISION, name=PUBLIC)
     return Warehouse(root)
 
 

@@ -40,6 +40,8 @@ _DEFAULTS: dict[str, Row] = {
         "has_raw_evidence": False,
         "source_native": True,
         "source": "flashinfer-bench",
+        "definition_name": "definition",
+        "solution_name": "solution",
         "author_directory": "author",
         "input_fingerprint": "inputs",
         "reference_digest": "reference",
@@ -99,6 +101,7 @@ class Index:
         }
         if table == "implementations":
             row.setdefault("content_digest", f"content of {row['implementation_digest']}")
+            row.setdefault("document_digest", f"document of {row['content_digest']}")
         unknown = row.keys() - set(PUBLISHED[table].names)
         if unknown:
             raise KeyError(f"table {table} has no column {', '.join(sorted(unknown))}")

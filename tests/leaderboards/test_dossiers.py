@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests.builders import PUBLIC
 from tests.warehouses import ingest_into
 
 PAGES = {
@@ -40,7 +41,7 @@ def connection(
     shared: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     root = tmp_path_factory.mktemp("seeds") / "warehouse"
-    ingest_into(root, dataset=str(shared / "seeds" / "flashinfer-trace"))
+    ingest_into(root, dataset=str(shared / "seeds" / "flashinfer-trace"), name=PUBLIC)
     with duckdb.connect(str(root / "kernelindex.duckdb"), read_only=True) as opened:
         yield opened
 

@@ -34,24 +34,100 @@ def test_the_earliest_identity_of_a_solution_is_kept_and_its_twin_hidden(index):
     solution(index, "first", FIRST, "code")
     revision(index, SECOND, {"s/a": "file"}, s_a="twin")
     revision(index, FIRST, {"s/a": "file"}, s_a="first")
-    index.run("run of the twin", 10, implementation_digest="twin")
-    index.run("run of the first", 10, implementation_digest="first")
+    for digest in ("twin", "first"):
+        index.run(f"run of the {digest}", 10, implementation_digest=digest)
+        index.rows["runs"][-1]["external_id"] = "the same trace"
     aliases = index.table("identity_aliases", "implementation_digest", "kept_digest")
     assert aliases == [("twin", "first")]
     assert index.table("implementations", "implementation_digest") == [("first",)]
     assert index.table("solutions", "implementation_digest") == [("first",)]
     assert index.table("runs", "run_digest") == [("run of the first",)]
+    assert index.table("run_aliases", "run_digest", "shown_digest") == [
+        ("run of the twin", "run of the first")
+    ]
     assert index.table("superseded_implementations", "implementation_digest") == []
 
 
-def test_a_twin_that_another_file_needs_stays(index):
-    solution(index, "twin", SECOND, "code", "s/a")
+def test_a_file_that_moved_or_was_copied_is_the_same_solution(index):
     solution(index, "first", FIRST, "code", "s/a")
-    solution(index, "twin", SECOND, "code", "s/copy")
+    solution(index, "moved", SECOND, "code", "s/copy")
     revision(index, FIRST, {"s/a": "file"}, s_a="first")
-    revision(index, SECOND, {"s/a": "file", "s/copy": "file"}, s_a="first", s_copy="twin")
+    revision(index, SECOND, {"s/copy": "file"}, s_copy="moved")
+    aliases = index.table("identity_aliases", "implementation_digest", "kept_digest")
+    assert aliases == [("moved", "first")]
+
+
+def test_one_solution_of_two_operations_is_two_implementations(index):
+    solution(index, "old", FIRST, "code")
+    solution(index, "new", FIRST, "code")
+    index.rows["implementations"][-1]["operation_digest"] = "changed operation"
+    revision(index, FIRST, {"s/a": "file"}, s_a="old")
+    revision(index, SECOND, {"s/a": "file"}, s_a="new")
     assert index.table("identity_aliases", "implementation_digest") == []
-    assert index.table("implementations", "implementation_digest") == [("first",), ("twin",)]
+    assert index.table("superseded_implementations", "implementation_digest") == []
+
+
+def test_a_run_whose_twin_was_never_read_stays_with_the_implementation_that_is_shown(index):
+    solution(index, "twin", SECOND, "code")
+    solution(index, "first", FIRST, "code")
+    revision(index, FIRST, {"s/a": "file"}, s_a="first")
+    revision(index, SECOND, {"s/a": "file"}, s_a="twin")
+    index.run("reported", 10, implementation_digest="twin")
+    index.run("measured again", 11, implementation_digest="twin", source_native=False)
+    assert index.table("runs", "run_digest", "implementation_digest") == [
+        ("measured again", "first"),
+        ("reported", "first"),
+    ]
+    assert index.table("run_aliases", "run_digest") == []
+
+
+def line(
+    index: Index, digest: str, read_at: str, operation: str, external_id: str = "line", **more: str
+) -> None:
+    index.run(digest, 10, operation_digest=operation, revision=read_at, **more)
+    index.rows["runs"][-1]["external_id"] = external_id
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([FIRST, SECOND, THIRD])))
+def test_a_line_is_a_run_of_the_definition_of_its_time_in_whatever_order_it_was_read(index, order):
+    operations = {FIRST: "older", SECOND: "newer", THIRD: "newer"}
+    for operation in ("older", "newer"):
+        index.add("operations", operation_digest=operation)
+    for name in (FIRST, SECOND, THIRD):
+        revision(index, name, {"t/a": name})
+    for name in order:
+        line(index, f"of {operations[name]}", name, operations[name])
+        index.rows["runs"][-1]["publication_id"] = f"{order.index(name):08d}"
+        if name != FIRST:
+            line(index, "added later", name, "newer", "added line")
+            index.rows["runs"][-1]["publication_id"] = f"{order.index(name):08d}"
+        index.rows["revisions"][(FIRST, SECOND, THIRD).index(name)]["publication_id"] = (
+            f"{order.index(name):08d}"
+        )
+    assert index.table("runs", "run_digest") == [("added later",), ("of older",)]
+    assert index.table("run_aliases", "run_digest", "shown_digest") == [("of newer", "of older")]
+
+
+def test_equal_lines_of_two_roots_stay_two(index):
+    for operation in ("older", "newer"):
+        index.add("operations", operation_digest=operation)
+    revision(index, FIRST, {"v1/traces/a": "t", "v2/traces/a": "t"})
+    for row in index.rows["source_files"]:
+        row["kind"] = "trace"
+    line(index, "one", FIRST, "older", path="v1/traces/a")
+    line(index, "two", FIRST, "newer", path="v2/traces/a")
+    assert index.table("runs", "run_digest") == [("one",), ("two",)]
+
+
+def test_what_was_withdrawn_by_another_digest_is_withdrawn_still(index):
+    for operation in ("older", "newer"):
+        index.add("operations", operation_digest=operation)
+    revision(index, FIRST, {"t/a": "one"})
+    revision(index, SECOND, {"t/a": "one"})
+    line(index, "shown", FIRST, "older")
+    line(index, "hidden", SECOND, "newer")
+    index.correction("retract", "hidden")
+    assert index.table("run_eligibility", "run_digest", "reasons") == [("shown", ["RETRACTED"])]
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([FIRST, SECOND])))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tests.builders import Ingested, Json, ingest, write_files
+from tests.builders import PUBLIC, Ingested, Json, ingest, write_files
 
 PublicOutcome = Literal["publishes", "drops", "aborts", "fails"]
 
@@ -67,7 +67,7 @@ def load_odd_cases(golden: Path) -> tuple[str, list[OddCase]]:
 
 def ingest_case(case: OddCase, revision: str, directory: Path, work: Path) -> Ingested:
     """Write a case's files and ingest them; `work` is as in `ingest`."""
-    return ingest(write_files(directory, case.files), revision=revision, work=work)
+    return ingest(write_files(directory, case.files), revision=revision, name=PUBLIC, work=work)
 
 
 def difference(case: OddCase, ours: Ingested) -> Difference:

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from assets.traces.layout import root_of
 from tests.builders import (
     AUTHOR,
     DEFINITION_FILE,
     OPERATION,
+    PUBLIC,
     REMOVED,
     REVISION,
     SOLUTION,
     SOLUTION_FILE,
     TRACE_FILE,
     UUID,
+    WORKLOAD_FILE,
     Content,
     Ingested,
     Json,
@@ -332,21 +335,67 @@ def test_one_author_with_two_solutions_of_one_name_is_not_guessed_at(tmp_path: P
     assert len(ours["implementations"]) == 2
 
 
-def test_documents_of_one_root_belong_together(tmp_path: Path) -> None:
+def test_each_root_is_a_world_of_its_own(tmp_path: Path) -> None:
     files: dict[str, Content] = {}
-    for root in ("run_1/", "run_2/"):
+    sizes = {"run_1/": 8, "run_2/deep/": 16, "": 32}
+    for root, hidden in sizes.items():
+        files[root + DEFINITION_FILE] = definition(axes__hidden__value=hidden)
         files[root + SOLUTION_FILE] = solution(
             description=root, sources=[{"path": "m.py", "content": root}]
         )
         files[root + TRACE_FILE] = [trace()]
-    files[DEFINITION_FILE] = definition()
+        files[root + WORKLOAD_FILE] = [workload_row(uuid=f"of {root}")]
     ours = ingest(write_files(tmp_path / "dataset", files), work=tmp_path)
     ours.check_sums()
     assert ours.problems == []
     paths = {row["implementation_digest"]: row["path"] for row in ours["implementations"]}
     assert {row["path"]: paths[row["implementation_digest"]] for row in ours["runs"]} == {
-        root + TRACE_FILE: root + SOLUTION_FILE for root in ("run_1/", "run_2/")
+        root + TRACE_FILE: root + SOLUTION_FILE for root in sizes
     }
+    operations = {row["operation_digest"]: row["path"] for row in ours["operations"]}
+    for table in ("runs", "workloads", "implementations"):
+        for row in ours[table]:
+            assert root_of(operations[row["operation_digest"]]) == root_of(row["path"])
+
+
+@pytest.mark.parametrize("root", ["run_1/", "definitions_of_old/run/"])
+def test_what_another_root_has_is_named_and_not_taken(tmp_path: Path, root: str) -> None:
+    files: dict[str, Content] = {
+        DEFINITION_FILE: definition(),
+        SOLUTION_FILE: solution(),
+        root + SOLUTION_FILE: solution(),
+        root + TRACE_FILE: [trace()],
+        f"{root}sub/{DEFINITION_FILE}": definition(),
+        f"{root}sub/{TRACE_FILE}": [trace()],
+    }
+    ours = ingest(write_files(tmp_path / "dataset", files), work=tmp_path)
+    ours.check_sums()
+    assert ours.problems == [
+        (root + SOLUTION_FILE, 1, "UNKNOWN_DEFINITION"),
+        (f"{root}sub/{TRACE_FILE}", 1, "UNKNOWN_SOLUTION"),
+        (root + TRACE_FILE, 1, "UNKNOWN_DEFINITION"),
+    ]
+    messages = {row["path"]: row["message"] for row in ours["quarantine"]}
+    assert messages[root + TRACE_FILE].startswith(
+        f"{root} has no definition '{OPERATION}'; the top folder, {root}sub/ has one"
+    )
+    assert f"{root}sub/ holds solution" in messages[f"{root}sub/{TRACE_FILE}"]
+    assert f"the top folder, {root} has one" in messages[f"{root}sub/{TRACE_FILE}"]
+    assert ours["runs"] == []
+
+
+def test_files_whose_place_says_nothing_belong_to_the_root_around_them(tmp_path: Path) -> None:
+    files: dict[str, Content] = {
+        "a/kernels/d.json": definition(),
+        "a/solutions.json": [solution()],
+        "a/traces/x.jsonl": [trace()],
+        "b/mine/d.json": definition(axes__hidden__value=16),
+        "b/mine/s.json": solution(),
+        "b/traces.jsonl": [trace()],
+    }
+    ours = ingest(write_files(tmp_path / "dataset", files), work=tmp_path)
+    assert ours.problems == []
+    assert len({row["operation_digest"] for row in ours["runs"]}) == 2
 
 
 def test_a_solution_of_another_definition_is_refused(tmp_path: Path) -> None:
@@ -498,6 +547,7 @@ def test_several_processes_find_what_one_finds(
     both = ingest(
         corpus / "flashinfer-trace",
         revision=flashinfer_trace.normalized.snapshot.revision,
+        name=PUBLIC,
         processes=2,
         work=tmp_path,
     )

@@ -27,7 +27,7 @@ IMPLEMENTATION = implementation_of(
     Solution.model_validate(solution()),
     operation=OPERATION,
     origin=ORIGIN,
-    identity_revision=lambda path, content: REVISION,
+    identity_revision=lambda content: REVISION,
     path="s",
     author_directory="ann",
 )

@@ -15,6 +15,7 @@ from pipelines.cli import app
 from pipelines.definitions import build_definitions
 from pipelines.instance import prepare_home
 from pipelines.jobs import INGEST
+from tests.builders import PUBLIC
 from tests.pipelines.conftest import Deployment
 from tests.warehouses import ingest_into
 
@@ -122,7 +123,7 @@ def test_the_published_seeds_have_their_published_digests(tmp_path: Path, shared
     seeds = shared / "seeds" / "flashinfer-trace"
     if not seeds.is_dir():
         pytest.skip("the published run pages (../shared/seeds) are not here")
-    ingest_into(tmp_path, dataset=str(seeds), revision=SEED_REVISION)
+    ingest_into(tmp_path, dataset=str(seeds), revision=SEED_REVISION, name=PUBLIC)
     with duckdb.connect(str(Warehouse(tmp_path).database), True) as index:
         (run,) = index.sql(
             "select run_digest, implementation_digest, workload_digest, environment_digest,"

@@ -46,10 +46,17 @@ def packed(request, tmp_path):
 
 
 def test_an_archive_makes_the_same_snapshot_as_its_directory(packed, read, tmp_path):
-    directory = read(write(tmp_path / "data"))
-    archive = read(packed(FILES.items()))
+    directory = read(write(tmp_path / "data"), name="own/data")
+    archive = read(packed(FILES.items()), name="own/data")
     assert archive.snapshot_id == directory.snapshot_id
     assert archive.problems == ()
+
+
+def test_an_archive_that_says_nothing_has_a_name_of_its_own(packed, read):
+    archive = packed(FILES.items())
+    assert read(archive).dataset == read(archive).dataset
+    assert read(archive).dataset.startswith("local/data.")
+    assert read(archive).url is None
 
 
 def test_one_folder_around_everything_is_looked_through(packed, read):

@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -72,7 +73,8 @@ def test_every_document_is_listed_by_digest_and_its_bytes_are_stored(root, read,
 
 
 def test_the_same_files_make_the_same_snapshot_anywhere(root, read, tmp_path):
-    assert read(root).snapshot_id == read(write(tmp_path / "copy")).snapshot_id
+    copy = write(tmp_path / "copy")
+    assert read(root, name="own/data").snapshot_id == read(copy, name="own/data").snapshot_id
 
 
 def test_large_files_read_in_pieces_are_the_same_files(root, read, store, monkeypatch):
@@ -167,10 +169,47 @@ def test_what_a_repository_configures_is_never_run(root, read, tmp_path):
     assert not trap.exists()
 
 
-def test_a_plain_directory_is_taken_as_a_copy_of_the_flashinfer_dataset(root, read):
-    snapshot = read(root)
-    assert snapshot.dataset == "flashinfer-ai/flashinfer-trace"
-    assert snapshot.url == "https://huggingface.co/datasets/flashinfer-ai/flashinfer-trace"
+def test_a_plain_directory_has_a_name_of_its_own_that_stays(root, read, tmp_path):
+    first = read(root)
+    assert first.dataset.startswith(f"local/{root.name}-")
+    assert first.url is None
+    write(root, {"definitions/gemm/new.json": b"{}"})
+    assert read(root).dataset == first.dataset
+    copy = tmp_path / "elsewhere" / root.name
+    shutil.copytree(root, copy)
+    assert read(copy).dataset != first.dataset
+
+
+def test_a_clone_without_an_origin_is_named_by_its_first_commit_wherever_it_lies(
+    root, read, tmp_path
+):
+    commit(root)
+    first = read(root)
+    assert first.dataset.startswith("local/git-")
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    write(copy, {"definitions/gemm/new.json": b"{}"})
+    commit(copy)
+    assert read(copy).dataset == first.dataset
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "url"),
+    [
+        ("own/data", "own/data", None),
+        ("hf://datasets/own/data", "own/data", "https://huggingface.co/datasets/own/data"),
+    ],
+)
+def test_a_stated_name_holds_whatever_the_copy_says(root, store, name, dataset, url):
+    (root / "dataset.json").write_text('{"id": "other/data"}')
+    snapshot = pull(str(root), revision=None, authors=None, store=store, name=name)
+    assert (snapshot.dataset, snapshot.url) == (dataset, url)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "own/", "/data", "https://example.org/x", "hf://x"])
+def test_a_stated_name_that_is_none_is_refused(root, store, name):
+    with pytest.raises(DatasetError, match="write OWNER/NAME"):
+        pull(str(root), revision=None, authors=None, store=store, name=name)
 
 
 def test_dataset_json_names_the_dataset_and_is_no_document(root, read):
@@ -188,20 +227,68 @@ def test_a_bad_dataset_json_is_an_error_that_shows_a_good_one(root, read, text):
 
 
 @pytest.mark.parametrize(
-    ("remote", "dataset"),
+    ("remote", "dataset", "url"),
     [
-        ("https://huggingface.co/datasets/own/data", "own/data"),
-        ("https://user:secret@huggingface.co/datasets/own/data.git", "own/data"),
-        ("git@hf.co:datasets/own/data", "own/data"),
-        ("https://example.org/datasets/own/data", "flashinfer-ai/flashinfer-trace"),
+        (
+            "https://huggingface.co/datasets/own/data",
+            "own/data",
+            "https://huggingface.co/datasets/own/data",
+        ),
+        (
+            "https://user:secret@huggingface.co/datasets/own/data.git",
+            "own/data",
+            "https://huggingface.co/datasets/own/data",
+        ),
+        (
+            "git@hf.co:datasets/own/data",
+            "own/data",
+            "https://huggingface.co/datasets/own/data",
+        ),
+        (
+            "https://me:secret@github.com/ann/flashinfer-trace.git",
+            "github.com/ann/flashinfer-trace",
+            "https://github.com/ann/flashinfer-trace",
+        ),
+        (
+            "git@github.com:ann/flashinfer-trace.git",
+            "github.com/ann/flashinfer-trace",
+            "https://github.com/ann/flashinfer-trace",
+        ),
+        (
+            "ssh://git@git.example.org:2222/ann/x/",
+            "git.example.org/ann/x",
+            "https://git.example.org/ann/x",
+        ),
+        ("http://localhost:3000/ann/x", "localhost:3000/ann/x", "http://localhost:3000/ann/x"),
+        (
+            "https://example.org/datasets/flashinfer-ai/flashinfer-trace",
+            "example.org/datasets/flashinfer-ai/flashinfer-trace",
+            "https://example.org/datasets/flashinfer-ai/flashinfer-trace",
+        ),
+        (
+            "https://evil.org/https://huggingface.co/datasets/own/data?token=secret",
+            "evil.org/https/huggingface.co/datasets/own/data",
+            "https://evil.org/https/huggingface.co/datasets/own/data",
+        ),
     ],
 )
-def test_a_clone_of_the_hub_knows_its_dataset_and_keeps_no_password(root, read, remote, dataset):
+def test_a_clone_is_named_by_its_origin_and_keeps_no_password(root, read, remote, dataset, url):
     commit(root)
     git(root, "remote", "add", "origin", remote)
     snapshot = read(root)
-    assert snapshot.dataset == dataset
+    assert (snapshot.dataset, snapshot.url) == (dataset, url)
     assert "secret" not in snapshot.model_dump_json()
+
+
+@pytest.mark.parametrize("remote", ["../bare", "/srv/ann/bare.git", "file:///srv/ann/bare", "::"])
+def test_a_clone_of_a_folder_is_named_by_that_folder_without_its_place(root, read, remote):
+    commit(root)
+    git(root, "remote", "add", "origin", remote)
+    first = read(root)
+    assert first.dataset.startswith("local/")
+    assert "srv" not in first.dataset
+    git(root, "remote", "set-url", "origin", "/srv/bob/bare.git")
+    assert read(root).dataset != first.dataset
 
 
 def test_a_hub_cache_entry_knows_dataset_and_commit_and_its_links_are_read(tmp_path, read):

@@ -37,6 +37,7 @@ TABLES = (
     "ranked_runs",
     "record_events",
     "revisions",
+    "run_aliases",
     "run_dossiers",
     "run_eligibility",
     "runs",

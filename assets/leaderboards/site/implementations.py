@@ -123,6 +123,7 @@ def _write_alias(renderer: Renderer, folder: SiteFolder, alias: Row) -> None:
         renderer.page(
             address,
             "moved.html",
+            what="Implementation",
             old=short(alias["implementation_digest"]),
             target=addresses.implementation(alias["kept_digest"]),
         ),

@@ -50,7 +50,24 @@ def write_run_pages(
     for row in reader.stream(_RUNS):
         number += 1
         _write(reader, renderer, folder, row, shown_artifacts)
+    for row in reader.rows("from run_aliases order by all"):
+        _write_alias(renderer, folder, row)
     return number
+
+
+def _write_alias(renderer: Renderer, folder: SiteFolder, alias: Mapping[str, Any]) -> None:
+    """A run that is shown under another digest: its old address leads there."""
+    address = addresses.run(alias["run_digest"])
+    folder.write(
+        address,
+        renderer.page(
+            address,
+            "moved.html",
+            what="Run",
+            old=short(alias["run_digest"]),
+            target=addresses.run(alias["shown_digest"]),
+        ),
+    )
 
 
 _BASIS = {"reported": "the source says so", "reproducible": "source and log are kept"}
