@@ -1,6 +1,7 @@
 """Launch the `ingest` job in this process, so that the run stands in Dagster's history."""
 
 import logging
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from assets.tables.ingestion import IngestionReport
 from assets.tables.warehouse import Warehouse
 from assets.traces.asset import DatasetConfig
 from pipelines.definitions import build_definitions
+from pipelines.history import tidy
 from pipelines.instance import prepare_home
 from pipelines.jobs import INGEST
-from pipelines.settings import Settings
+from pipelines.liveness import alive
+from pipelines.settings import Keeping, Settings
 
 _LOGGER = "terminal"
 
@@ -41,6 +44,7 @@ def run_ingest(
     Raises:
         IngestError: a step failed; nothing half-done was published.
         InstanceError: DAGSTER_HOME cannot be used.
+        SettingsError: a variable's value cannot be used.
     """
     prepare_home(settings.dagster_home)
     definitions = build_definitions(settings, loggers={_LOGGER: _terminal_logger(show)})
@@ -55,13 +59,17 @@ def run_ingest(
         },
         loggers={_LOGGER: {}},
     )
+    run_id = str(uuid.uuid4())
     with dg.DagsterInstance.get() as instance:
-        result = definitions.resolve_job_def(INGEST).execute_in_process(
-            run_config=run_config,
-            instance=instance,
-            raise_on_error=False,
-            tags={"kernelindex/launched_by": "command line"},
-        )
+        tidy(instance, settings.dagster_home, Keeping.from_environment())
+        with alive(settings.dagster_home, run_id, "The command line's ingest"):
+            result = definitions.resolve_job_def(INGEST).execute_in_process(
+                run_config=run_config,
+                instance=instance,
+                run_id=run_id,
+                raise_on_error=False,
+                tags={"kernelindex/launched_by": "command line"},
+            )
     if not result.success:
         raise IngestError(_failure_of(result))
     return IngestionReport.load(Warehouse(settings.warehouse).root, result.run_id)

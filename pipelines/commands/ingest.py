@@ -11,7 +11,7 @@ from assets.tables.reader import open_database
 from pipelines.commands.leaderboards import print_leaderboards
 from pipelines.commands.output import add_row, fail, program, show, stderr, stdout, table
 from pipelines.commands.replay import replay_all
-from pipelines.settings import Settings
+from pipelines.settings import Settings, SettingsError
 
 
 def ingest(
@@ -58,7 +58,7 @@ def ingest(
     try:
         with progress_on(stderr) as progress:
             report = run_ingest(settings, request, progress)
-    except (IngestError, InstanceError) as error:
+    except (IngestError, InstanceError, SettingsError) as error:
         fail(str(error))
     if json:
         stdout.print(report.model_dump_json(), markup=False, soft_wrap=True)
