@@ -74,9 +74,9 @@ class Keeping:
         """
         runs = _days(environment, _KEEP_RUNS, cls.runs)
         reruns = _days(environment, _KEEP_RERUNS, cls.reruns)
-        if runs is not None and reruns is not None:
-            reruns = max(runs, reruns)
-        return cls(runs, reruns)
+        # What measured never goes before what did not.
+        longest = None if runs is None or reruns is None else max(runs, reruns)
+        return cls(runs, longest)
 
 
 def public_origins(environment: Mapping[str, str] = os.environ) -> frozenset[Origin]:
