@@ -28,7 +28,7 @@ class _LivingExecutor(InProcessExecutor):
         yield from super().execute(plan_context, execution_plan)
 
 
-@dg.executor(name="in_process")
+@dg.executor(name="in_process", config_schema={})
 def one_process(_: dg.InitExecutorContext) -> InProcessExecutor:
     """All steps in the run's own process."""
     return _LivingExecutor(RetryMode.ENABLED)

@@ -70,9 +70,16 @@ def age(instance: dg.DagsterInstance, run_id: str, days: float) -> str:
     return run_id
 
 
-def ran(instance: dg.DagsterInstance, job: dg.JobDefinition, days: float, **more: object) -> str:
-    result = job.execute_in_process(instance=instance, raise_on_error=False, **more)  # type: ignore[arg-type]
-    return age(instance, result.run_id, days)
+def ran(instance: dg.DagsterInstance, days: float) -> str:
+    """A run that made the asset so many days ago."""
+    return age(instance, MAKING.execute_in_process(instance=instance).run_id, days)
+
+
+def ended(instance: dg.DagsterInstance, job: dg.JobDefinition, days: float, **more: object) -> str:
+    """A run that only stands in the history, as one that ended so many days ago."""
+    status = dg.DagsterRunStatus.SUCCESS
+    made = instance.create_run_for_job(job, status=status, **more)  # type: ignore[arg-type]
+    return age(instance, made.run_id, days)
 
 
 def size_of(home: Path) -> int:
@@ -90,9 +97,9 @@ def left(instance: dg.DagsterInstance) -> set[str]:
 def test_old_runs_go_with_their_events_and_their_space(
     instance: dg.DagsterInstance, home: Path
 ) -> None:
-    old = [ran(instance, MAKING, days) for days in (90, 60, 31)]
+    old = [ran(instance, days) for days in (90, 60, 31)]
     before = size_of(home)
-    young = [ran(instance, MAKING, 29), ran(instance, MAKING, 0)]
+    young = [ran(instance, 29), ran(instance, 0)]
     one = (size_of(home) - before) / 2
     assert all(run in names_of(home) for run in [*old, *young])
 
@@ -106,15 +113,15 @@ def test_old_runs_go_with_their_events_and_their_space(
     # What stays is whole, and what comes next has room.
     assert instance.all_logs(young[0], of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
     assert tidy(instance, home, Keeping()) == []
-    assert ran(instance, MAKING, 0) in left(instance)
+    assert ran(instance, 0) in left(instance)
 
 
 def test_the_last_run_of_a_job_and_of_an_asset_stay(
     instance: dg.DagsterInstance, home: Path
 ) -> None:
-    older, last = ran(instance, MAKING, 500), ran(instance, MAKING, 400)
+    older, last = ran(instance, 500), ran(instance, 400)
     # The asset was made anew by another job since, whose own last run this is.
-    measured = [ran(instance, measuring, 800), ran(instance, measuring, 700)]
+    measured = [ended(instance, measuring, 800), ended(instance, measuring, 700)]
     assert set(tidy(instance, home, Keeping())) == {older, measured[0]}
     assert left(instance) == {last, measured[1]}
     assert instance.get_latest_materialization_event(table.key) is not None
@@ -122,23 +129,23 @@ def test_the_last_run_of_a_job_and_of_an_asset_stay(
 
 def test_a_run_that_measured_stays_longer(instance: dg.DagsterInstance, home: Path) -> None:
     kept = [
-        ran(instance, measuring, 364),
-        ran(instance, chosen, 364, run_config={"ops": {"rerun_requests": {}}}),
-        ran(instance, MAKING, 364, tags={GPU_TAG: "local-0"}),
+        ended(instance, measuring, 364),
+        ended(instance, chosen, 364, run_config={"ops": {"rerun_requests": {}}}),
+        ended(instance, MAKING, 364, tags={GPU_TAG: "local-0"}),
     ]
-    gone = [ran(instance, measuring, 366), ran(instance, MAKING, 31)]
-    last = [ran(instance, job, 0) for job in (measuring, chosen, MAKING)]
+    gone = [ended(instance, measuring, 366), ended(instance, MAKING, 31)]
+    last = [ended(instance, job, 0) for job in (measuring, chosen, MAKING)]
     assert set(tidy(instance, home, Keeping())) == set(gone)
     assert left(instance) == {*kept, *last}
 
 
 def test_nothing_goes_where_nothing_should(instance: dg.DagsterInstance, home: Path) -> None:
-    ran(instance, MAKING, 5000)
+    ended(instance, MAKING, 5000)
     running = instance.create_run_for_job(MAKING, status=dg.DagsterRunStatus.STARTED).run_id
     waiting = instance.create_run_for_job(MAKING).run_id
     for run_id in (running, waiting):
         age(instance, run_id, 5000)
-    ran(instance, MAKING, 0)
+    ended(instance, MAKING, 0)
     assert tidy(instance, home, Keeping(None, None)) == []
     assert len(tidy(instance, home, Keeping(timedelta(days=1), None))) == 1
     assert {running, waiting} < left(instance)
@@ -147,7 +154,7 @@ def test_nothing_goes_where_nothing_should(instance: dg.DagsterInstance, home: P
 def test_a_database_in_use_is_left_for_the_next_time(
     instance: dg.DagsterInstance, home: Path
 ) -> None:
-    old, last = ran(instance, MAKING, 90), ran(instance, MAKING, 0)
+    old, last = ended(instance, MAKING, 90), ended(instance, MAKING, 0)
     reading = sqlite3.connect(home / "history" / "runs" / "index.db")
     reading.execute("begin")
     reading.execute("select count(*) from event_logs").fetchone()

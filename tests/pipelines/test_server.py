@@ -7,15 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import dagster as dg
 import pytest
 import requests
 from typer.testing import CliRunner
 
 from pipelines.cli import app
+from pipelines.liveness import end_dead_runs
 from pipelines.server.supervise import Stop, stop_by_signal
 from tests.pipelines.conftest import ROOT, Deployment
 
@@ -259,3 +261,59 @@ def test_a_child_ends_with_its_starter_and_takes_its_own_along(tmp_path: Path) -
     assert child.wait(timeout=10) != 0
     wait_for(lambda: not lives(grandchild), 10, tmp_path / "sleeper.py")
     child.stdout.close()
+
+
+LAUNCH = (
+    'mutation{launchRun(executionParams:{selector:{repositoryName:"__repository__",'
+    'repositoryLocationName:"pipelines.definitions",jobName:"ingest"},runConfigData:"{}"})'
+    "{__typename ... on LaunchRunSuccess {run {runId}}}}"
+)
+
+
+@pytest.mark.integration
+def test_a_run_that_died_elsewhere_blocks_nobody(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(deployment.settings.dagster_home))
+    started_runs = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+    with started(deployment) as server, dg.DagsterInstance.get() as instance:
+
+        def state(run_id: str) -> str:
+            run = instance.get_run_by_id(run_id)
+            assert run is not None
+            return run.status.value
+
+        elsewhere = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.cli", "ingest"],
+            env=deployment.environment,
+            cwd=deployment.root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_for(lambda: instance.get_runs(filters=started_runs), 90, server.log)
+        [theirs] = [run.run_id for run in instance.get_runs(filters=started_runs)]
+        # It does nothing any more, and lives.
+        elsewhere.send_signal(signal.SIGSTOP)
+        answer = requests.post(f"{server.url}/graphql", json={"query": LAUNCH}, timeout=60).json()
+        ours = answer["data"]["launchRun"]["run"]["runId"]
+        time.sleep(12)
+        assert (state(theirs), state(ours)) == ("STARTED", "QUEUED")
+        elsewhere.kill()
+        elsewhere.wait()
+        wait_for(lambda: state(theirs) == "FAILURE", 30, server.log)
+        wait_for(lambda: state(ours) == "STARTED", 60, server.log)
+
+        # The server and all that it runs are killed at once, as by a machine that loses power.
+        lock = deployment.settings.dagster_home / "alive" / f"{ours}.lock"
+        wait_for(lock.exists, 30, server.log)
+        everything = [server.process.pid, *family(server.process.pid)]
+        for pid in everything:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        server.process.wait()
+        wait_for(lambda: not any(map(lives, everything)), 30, server.log)
+        assert state(ours) == "STARTED"
+        assert end_dead_runs(instance, deployment.settings.dagster_home) == [ours]
+        [event] = instance.all_logs(ours, of_type=dg.DagsterEventType.PIPELINE_FAILURE)
+        assert "The server's process of ingest, process " in event.user_message
+        deployment.ingest()
