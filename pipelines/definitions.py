@@ -17,6 +17,7 @@ from assets.reruns.asset import (
 from assets.tables.asset import publication
 from assets.tables.checks import publication_rules
 from assets.traces.asset import trace_files
+from pipelines.executor import one_process
 from pipelines.jobs import STALE_AFTER, build_site_job, controlled_rerun_job, ingest_job
 from pipelines.resources import WarehouseResource
 from pipelines.schedules import daily_ingest
@@ -52,6 +53,7 @@ def build_definitions(
         schedules=[daily_ingest(ingest, settings)] if settings.is_remote else [],
         sensors=[new_revision(ingest, settings)] if settings.is_remote else [],
         resources={"warehouse": WarehouseResource(root=str(settings.warehouse))},
+        executor=one_process,
         loggers=loggers or {},
     )
 

@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from assets.tables.warehouse import Warehouse
 from assets.traces.asset import DatasetConfig
 from assets.traces.untrusted_text import visible_line
 from pipelines.definitions import build_definitions
+from pipelines.history import tidy
 from pipelines.instance import prepare_home
 from pipelines.jobs import INGEST
-from pipelines.settings import Settings
+from pipelines.liveness import alive
+from pipelines.settings import Keeping, Settings
 
 _LOGGER = "terminal"
 
@@ -52,6 +55,7 @@ def run_ingest(
     Raises:
         IngestError: a step failed; nothing half-done was published.
         InstanceError: DAGSTER_HOME cannot be used.
+        SettingsError: a variable's value cannot be used.
     """
     for line in prepare_home(settings.dagster_home):
         note(line)
@@ -68,13 +72,17 @@ def run_ingest(
         },
         loggers={_LOGGER: {}},
     )
+    run_id = str(uuid.uuid4())
     with _history_of(settings), dg.DagsterInstance.get() as instance:
-        result = definitions.resolve_job_def(INGEST).execute_in_process(
-            run_config=run_config,
-            instance=instance,
-            raise_on_error=False,
-            tags={"kernelindex/launched_by": "command line"},
-        )
+        tidy(instance, settings.dagster_home, Keeping.from_environment())
+        with alive(settings.dagster_home, run_id, "The command line's ingest"):
+            result = definitions.resolve_job_def(INGEST).execute_in_process(
+                run_config=run_config,
+                instance=instance,
+                run_id=run_id,
+                raise_on_error=False,
+                tags={"kernelindex/launched_by": "command line"},
+            )
     if not result.success:
         raise IngestError(_failure_of(result))
     return IngestionReport.load(Warehouse(settings.warehouse).root, result.run_id)

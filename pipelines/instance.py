@@ -1,12 +1,11 @@
 """The Dagster instance of a deployment: its home folder and its one server."""
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from assets.traces.snapshot import write_atomically
 from pipelines.instance_settings import InstanceSettingsError, renewed
@@ -72,18 +71,23 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def only_server(home: Path) -> Iterator[None]:
-    """Hold the lock of the one server that may use this DAGSTER_HOME.
+def only_server(home: Path) -> Iterator[int]:
+    """Hold the lock of the one server that may use this DAGSTER_HOME, and hand on its descriptor.
 
-    Two servers on one home mistake each other's runs for dead ones.
+    Two servers on one home mistake each other's runs for dead ones. A program that inherits the
+    descriptor holds the lock too: it is free when the last of them has ended.
 
     Raises:
         InstanceError: where another server holds it.
     """
+    descriptor = os.open(home / "server.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        with FileLock(home / "server.lock", timeout=0):
-            yield
-    except Timeout as error:
-        raise InstanceError(
-            f"another server is using {home}; stop it, or give this one its own DAGSTER_HOME"
-        ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InstanceError(
+                f"another server is using {home}; stop it, or give this one its own DAGSTER_HOME"
+            ) from error
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -43,8 +43,6 @@ def ingest_job(settings: Settings) -> AssetJob:
         config=dg.RunConfig(
             ops={"trace_files": DatasetConfig(dataset=settings.dataset, name=settings.dataset_name)}
         ),
-        # Stages hand over files and take little time each: one process is enough.
-        executor_def=dg.in_process_executor,
         tags={"kernelindex/job": INGEST},
         hooks={last_good_tables_stay},
     )
@@ -59,8 +57,6 @@ def controlled_rerun_job() -> AssetJob:
         CONTROLLED_RERUN,
         selection=dg.AssetSelection.groups(RERUN_GROUP),
         description="Measure chosen published runs on a GPU under the controlled protocol.",
-        # The steps hand over files of one run, and an interrupt must reach the one that measures.
-        executor_def=dg.in_process_executor,
         tags={"kernelindex/job": CONTROLLED_RERUN, "kernelindex/launched_by": "a person"},
     )
 
@@ -71,6 +67,5 @@ def build_site_job() -> AssetJob:
         BUILD_SITE,
         selection=dg.AssetSelection.assets(SITE),
         description="Write the static site; pages that would not change are not touched.",
-        executor_def=dg.in_process_executor,
         tags={"kernelindex/job": BUILD_SITE},
     )

@@ -13,7 +13,7 @@ from pipelines.commands.aside import say_what_is_set_aside
 from pipelines.commands.leaderboards import print_leaderboards
 from pipelines.commands.output import add_row, fail, program, say, show, stderr, stdout, table
 from pipelines.commands.replay import replay_all
-from pipelines.settings import Settings
+from pipelines.settings import Settings, SettingsError
 
 
 def ingest(
@@ -70,7 +70,7 @@ def ingest(
     try:
         with progress_on(stderr) as progress:
             report = run_ingest(settings, request, progress, say)
-    except (IngestError, InstanceError) as error:
+    except (IngestError, InstanceError, SettingsError) as error:
         fail(str(error))
     say_what_is_set_aside(Warehouse(settings.warehouse))
     if json:

@@ -101,8 +101,8 @@ class Browser:
 
 
 @contextmanager
-def started() -> Iterator[Browser]:
-    """A browser with a profile of its own; skips where there is none."""
+def started(*flags: str) -> Iterator[Browser]:
+    """A browser with a profile of its own, and more flags; skips where there is none."""
     chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or chromedriver is None:
         pytest.skip("no chromium or chromedriver; the packages chromium and chromium-driver are it")
@@ -112,7 +112,7 @@ def started() -> Iterator[Browser]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = webdriver.ChromeOptions()
         options.binary_location = chromium
-        for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        for flag in (*_FLAGS, *flags, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         driver = webdriver.Chrome(options=options, service=Service(chromedriver))
