@@ -90,7 +90,7 @@ def try_cases(chosen: argparse.Namespace, out: Path) -> int:
         name: case for name, case in cases.items() if not chosen.solution or name in chosen.solution
     }
     items = [BundleItem(c.name, c.definition, c.workload, c.solution) for c in cases.values()]
-    protocol = Protocol(samples=60, wall_samples=20, rounds=4, warmup_s=0.1)
+    protocol = Protocol()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         limits = Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=150.0)

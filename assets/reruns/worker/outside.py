@@ -164,11 +164,6 @@ def speedup(reference: Raw | None, candidate: Raw) -> "float | None":
     return assess(reference).value_ns / own if own > 0 else None
 
 
-def inside_is_too_low(inside_ns: int, assessment: Assessment, allowance_ns: int) -> bool:
-    """Whether a process's own clock claims less than the outside clock can be wrong by."""
-    return inside_ns < assessment.interval_ns[0] - allowance_ns
-
-
 def middle(values: Sequence[float]) -> float:
     """The median."""
     if not values:

@@ -31,10 +31,10 @@ from .job import Item, JobBundle
 from .lock import GpuBusy, gpu_lock
 from .machine import Machine, calibrate
 from .moments import utc_now
+from .outside import assess
 from .processes import ChildFailed, Nursery, Stop, Stopped
 from .roofline import product_named, roofline
 from .session import Session, mark_stopped
-from .statistics import median
 from .subjects import Build, Candidate, Group, Subject, Surroundings
 from .tolerance import NOT_COMPARABLE, tolerance_rule
 from .verdict import status_for
@@ -60,7 +60,7 @@ class Progress:
 
     candidates: list[Candidate] = field(default_factory=list)
     groups: dict[str, Group] = field(default_factory=dict)
-    referees: dict[str, Subject] = field(default_factory=dict)
+    references: dict[str, Subject] = field(default_factory=dict)
     before: dict[str, float] | None = None
     after: dict[str, float] | None = None
 
@@ -229,9 +229,9 @@ def _measure(
             try:
                 session.measure()
             finally:
-                if session.referee is not None:
+                if session.reference is not None:
                     for candidate in part.candidates:
-                        progress.referees[candidate.item.item_id] = session.referee
+                        progress.references[candidate.item.item_id] = session.reference
                 _report(part, emit)
     if machine.kind == "cuda":
         time.sleep(_COOL_DOWN_S)
@@ -251,12 +251,11 @@ def _report(group: Group, emit: Callable[..., None]) -> None:
         status = status_for(candidate.reasons)
         if status is Status.PASSED and not candidate.measured:
             continue  # stopped in the middle
-        values = candidate.subject.series.device_values() if candidate.subject else []
         emit(
             "item_finished",
             item_id=candidate.item.item_id,
             status=status.value,
-            median_ns=median(values) if candidate.measured and values else None,
+            value_ns=assess(candidate.outside).value_ns if candidate.outside else None,
             reasons=[entry["code"] for entry in candidate.reasons],
         )
 
@@ -311,7 +310,7 @@ def _write(
             bundle,
             candidate,
             group_of.get(candidate.item.item_id),
-            progress.referees.get(candidate.item.item_id),
+            progress.references.get(candidate.item.item_id),
             environment,
             scrub,
         )
@@ -332,6 +331,6 @@ def _write(
 
 def _reference_rows(progress: Progress) -> Iterator[dict[str, Any]]:
     """The reference's samples, once for each candidate that was measured beside it."""
-    for item_id, referee in progress.referees.items():
-        for row in referee.rows:
+    for item_id, reference in progress.references.items():
+        for row in reference.rows:
             yield {"item_id": item_id, **row}
