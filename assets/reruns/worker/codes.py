@@ -98,8 +98,8 @@ REASONS: dict[str, str] = {
     "GPU_MISMATCH": "The GPU that was locked is not the GPU that was measured.",
     "GPU_SHARED": "Other processes were using the GPU.",
     # notes, which change no status
-    "NOT_CAPTURED": "The call could not be captured into a graph; it was measured in plain calls.",
-    "REPLAYED_WRONG": "Replays of a graph of it gave wrong outputs; it was measured in plain calls.",
+    "NOT_CAPTURED": "The call cannot be captured into a graph; it was measured in plain calls.",
+    "REPLAYED_WRONG": "Replays of its graph gave wrong outputs; it was measured in plain calls.",
     "REFERENCE_NOT_CAPTURED": "The reference could not be captured, so there is no speed-up.",
     "BELOW_RESOLUTION": "The clock outside cannot resolve this time; it is not verified.",
     "NO_SHARED_MEMORY": "Device memory cannot be shared between processes here; nothing verified.",

@@ -18,13 +18,14 @@ PAGE_BYTES = 4096
 LEAVE, ROW, ONE, NOTHING, CALL, IDLE, COPY = range(1, 8)
 
 _COMMAND, _TOKEN, _ENTRY, _READY, _ANSWER, _FAILED = range(6)
-_SPIN_NS = 3_000_000
-_NAP_S = 0.0001
+#: Who waits looks again and again for this long, and naps between looks after that. Where cores
+#: are few, spinning would take them from the one that is waited for.
+_SPIN_NS = 50_000_000 if (os.cpu_count() or 1) >= 8 else 200_000
+_NAP_S = 0.00005
 _LOOK_NS = 50_000_000
 
 _clock = time.perf_counter_ns
 _sleep = time.sleep
-_yield = os.sched_yield
 
 
 class NoAnswer(Exception):  # noqa: N818
@@ -103,7 +104,7 @@ class Follower:
         began = _clock()
         while words[_TOKEN] == token:
             if _clock() - began > _SPIN_NS:
-                _yield()
+                _sleep(_NAP_S)
         self._token = words[_TOKEN]
         return int(words[_COMMAND]), int(words[_ENTRY])
 

@@ -77,6 +77,7 @@ class FromOutside:
             for candidate in candidates:
                 self._turns.turn(candidate, self._take_seat)
                 self._turns.turn(candidate, self._warm_up)
+            self._turns.turn(None, self._warm_up)
             for number in range(self._protocol.outside_rounds):
                 order: list[Candidate | None] = [*[c for c in candidates if c.alive], None]
                 secrets.SystemRandom().shuffle(order)
@@ -176,7 +177,10 @@ class FromOutside:
 
     def _warm_up(self, candidate: Candidate | None) -> None:
         """A few steps that count nowhere; a graph that replays wrong is given up here."""
-        if candidate is None or not candidate.alive:
+        if candidate is None:
+            self._played(None, {**_WARM, **{f"null_{name}": n for name, n in _WARM.items()}})
+            return
+        if not candidate.alive:
             return
         seating = self._seats[id(candidate)]
         found = self._played(candidate, _WARM)

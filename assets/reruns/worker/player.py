@@ -37,6 +37,8 @@ class Player:
         self._singles: list[Any] = []
         self._nothing: Any = None
         self._small: Any = None
+        self._pool: Any = None
+        self._stream: Any = None
         self._held: list[list[torch.Tensor]] = []
         self._driver: Driver | None = None
 
@@ -153,14 +155,24 @@ class Player:
         return held
 
     def _captured(self, function: Callable[[int], Any], entries: Sequence[int]) -> Any:
+        # Not torch.cuda.graph: it collects garbage and empties caches for every single graph.
         graph = torch.cuda.CUDAGraph()
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+            self._stream = torch.cuda.Stream()
+        device = self._runner.device
+        device.synchronize()
         try:
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                for entry in entries:
-                    function(entry)
-            self._runner.device.restore_stream()
+            with torch.cuda.stream(self._stream):
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    for entry in entries:
+                        function(entry)
+                finally:
+                    graph.capture_end()
+            device.restore_stream()
             graph.replay()
-            self._runner.device.synchronize()
+            device.synchronize()
         except CallFailed as error:
             raise NotCaptured(error.detail) from error
         except RuntimeError as error:
