@@ -8,7 +8,7 @@ import fcntl
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import isolation
@@ -21,12 +21,11 @@ from .subjects import Candidate, Subject
 from .turns import RefereeFailed, Turns
 from .verdict import reasons_of_outside, reasons_of_row
 
-#: At most this many entries can be chosen from for a gated call.
-MOST_SINGLES = 128
+#: At most this many calls stand behind gates at once: what a device's queues hold without waiting.
+MOST_GATES = 64
 #: Where a reference is slow, rows are short enough that judging one takes about this long.
 JUDGING_S = 0.5
 _MEMORY_SHARE = 0.6
-_ENTRIES_ON_CPU = 64
 _WARM = {"rows": 2, "gated": 2, "called": 2}
 _REFERENCE = "reference"
 
@@ -172,7 +171,7 @@ class FromOutside:
         if kind == GRAPH:
             wanted = int(self._protocol.row_ms * 1e6) // usual_ns
             calls = max(1, min(wanted, self._protocol.row_calls, fitting, max(judged, 4)))
-        singles = max(1, min(fitting, MOST_SINGLES if self._on_gpu else _ENTRIES_ON_CPU))
+        singles = max(1, min(fitting, MOST_GATES, max(judged, 4)))
         return Seating(self._name(candidate), kind, calls, singles)
 
     def _warm_up(self, candidate: Candidate | None) -> None:
@@ -192,11 +191,14 @@ class FromOutside:
 
     def _round(self, candidate: Candidate | None, number: int) -> None:
         protocol = self._protocol
-        wanted = {"rows": protocol.rows_per_round, "gated": protocol.gated_per_round}
-        wanted["called"] = wanted["gated"]
+        wanted = {
+            "rows": protocol.rows_per_round,
+            "gated": protocol.gated_per_round,
+            "called": protocol.calls_per_round,
+        }
         if candidate is None:
             wanted |= {f"null_{name}": count for name, count in wanted.items()}
-            wanted["copied"] = wanted["gated"]
+            wanted["copied"] = protocol.calls_per_round
         found = self._played(candidate, wanted)
         seating = self._seats[id(candidate)]
         for name in wanted:
@@ -214,9 +216,7 @@ class FromOutside:
         subject = self._turns.subject_of(candidate)
         kinds = self._kinds_needed(candidate)
         plan: dict[str, Any] = {
-            name: count
-            for name, count in wanted.items()
-            if _kind_of(name) in kinds or _kind_of(name) is None
+            name: count for name, count in wanted.items() if _kind_of(name) in kinds
         }
         if candidate is None:
             subject.spent_s = 0.0
@@ -247,6 +247,8 @@ class FromOutside:
         if candidate is not None:
             return {self._seats[id(candidate)].kind}
         kinds = {seating.kind for seating in self._seats.values()}
+        if any(seating.outputs == COPIED for seating in self._seats.values()):
+            kinds.add(PLAIN)  # what copying costs is measured in plain calls
         own = self._seats[id(None)].kind
         return kinds if own == GRAPH else kinds - {GRAPH} | {PLAIN}
 
@@ -304,19 +306,19 @@ def _raw(seating: Seating, kind: str, trusted: Seating) -> Raw:
     if kind == GRAPH:
         rows, gated = seating.times("rows"), seating.times("gated")
         null_rows, null_gated = trusted.times("null_rows"), trusted.times("null_gated")
-        calls, outputs = seating.calls, seating.outputs
+        calls, gates, outputs = seating.calls, seating.singles, seating.outputs
     else:
         rows, gated, null_rows = (), seating.times("called"), ()
-        null_gated, calls = trusted.times("null_called"), 1
+        null_gated, calls, gates = trusted.times("null_called"), 1, 1
         outputs = DESTINATION if seating.outputs == DESTINATION else COPIED
-    copied = trusted.times("copied") if outputs == COPIED else ()
-    return Raw(kind, outputs, calls, rows, gated, null_rows, null_gated, copied)
+    raw = Raw(kind, outputs, calls, gates, rows, gated, null_rows, null_gated)
+    if outputs != COPIED:
+        return raw
+    return replace(raw, copied=trusted.times("copied"), copied_null=trusted.times("null_called"))
 
 
-def _kind_of(series: str) -> str | None:
-    if series == "copied":
-        return None
-    return PLAIN if series.endswith("called") else GRAPH
+def _kind_of(series: str) -> str:
+    return PLAIN if series in ("called", "null_called", "copied") else GRAPH
 
 
 def _shared_memory(name: str, size_bytes: int) -> int:

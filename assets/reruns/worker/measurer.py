@@ -18,7 +18,19 @@ from typing import Any
 
 import torch
 
-from .control import CALL, COPY, IDLE, LEAVE, NOTHING, ONE, ROW, Conductor, NoAnswer, SharedPage
+from .control import (
+    CALL,
+    COPY,
+    GATES,
+    GATES_OF_NOTHING,
+    LEAVE,
+    NOTHING,
+    ROW,
+    ROW_OF_NOTHING,
+    Conductor,
+    NoAnswer,
+    SharedPage,
+)
 from .documents import OutputSpec, size_bytes
 from .inputs import InputBuffers, fill_random, same_bits, torch_dtype
 from .judging import Judge
@@ -30,9 +42,6 @@ from .tolerance import ToleranceRule
 
 #: How many outputs of a row, chosen at random when it ends, are copied out while the clock runs.
 AT_ONCE = 8
-#: With at least this many entries to choose from, waiting for the right one to change is of no
-#: use, and the cache can be flushed after the contents were revealed.
-ENOUGH_ENTRIES = 64
 _IDLE_LOOKS = 3
 _clock = time.perf_counter_ns
 
@@ -48,6 +57,7 @@ class Seat:
     row_outputs: list[list[torch.Tensor]] = field(default_factory=list)
     single_outputs: list[list[torch.Tensor]] = field(default_factory=list)
     pointers: list[int] = field(default_factory=list)
+    turns: int = 0
 
 
 class Measurer:
@@ -67,6 +77,10 @@ class Measurer:
         self._small = torch.zeros(32, device=self._device.device)
         self._generator = torch.Generator(device=self._device.device)
         self._spare: list[list[torch.Tensor]] = []
+        self._starts = 0
+        if self._on_gpu:
+            self._start = torch.zeros(8, dtype=torch.int32, device=self._device.device)
+            self._gate_stream, self._start_stream = torch.cuda.Stream(), torch.cuda.Stream()
 
     @property
     def _on_gpu(self) -> bool:
@@ -102,8 +116,11 @@ class Measurer:
         pointers: list[int] = []
         handles = None
         if self._driver is not None:
-            pointers = [self._driver.allocate(size) for size in sizes]
-            blocks = [device_bytes(p, size) for p, size in zip(pointers, sizes, strict=True)]
+            pointers = [self._driver.allocate(size) for size in [*sizes, _FLAG_BYTES]]
+            blocks = [
+                device_bytes(p, size)
+                for p, size in zip(pointers, [*sizes, _FLAG_BYTES], strict=True)
+            ]
             handles = [self._driver.export(pointer)[0].hex() for pointer in pointers]
             for block in blocks:
                 block.zero_()
@@ -183,6 +200,8 @@ class Measurer:
                 left = max(0.0, end - time.monotonic())
                 if step in ("rows", "null_rows"):
                     right = self._row(seat, step, found, pids, left)
+                elif step in ("gated", "null_gated"):
+                    right = self._gates(seat, step, found, left)
                 else:
                     right = self._gate(seat, step, found, left)
                 if not right:
@@ -206,7 +225,7 @@ class Measurer:
         real = step == "rows"
         calls = seat.calls
         chosen = secrets.SystemRandom().sample(range(calls), min(AT_ONCE, calls))
-        spare = self._spare_outputs(seat)
+        spare = self._copies(len(chosen))
         seed = secrets.randbits(62)
         seat.conductor.wait_ready(left)
         _signal(pids, signal.SIGSTOP)
@@ -218,7 +237,7 @@ class Measurer:
                     poison(output)
         self._device.flush()
         found["idle_ns"].append(self._idle_ns())
-        seat.conductor.prepare(ROW if real else NOTHING)
+        seat.conductor.prepare(ROW if real else ROW_OF_NOTHING)
         _signal(pids, signal.SIGCONT)
         began = _clock()
         seat.conductor.start()
@@ -239,15 +258,77 @@ class Measurer:
         _signal(pids, signal.SIGCONT)
         return done
 
+    def _gates(self, seat: Seat, step: str, found: dict[str, Any], left: float) -> bool:
+        """Calls behind gates on the device, one after the other.
+
+        The contents of a call are written when the outputs of the one before it were copied out,
+        and not earlier: nothing of it can be done together with others, before its turn, or after.
+        No host stands between two calls, so all are paid for with one clock.
+        """
+        if self._driver is None:
+            raise SharingFailed("there are no gates without device memory")
+        real, calls = step == "gated", seat.singles
+        seed = secrets.randbits(62)
+        self._fill(calls, seed)
+        outputs, copies = seat.single_outputs, self._copies(calls)
+        for made in outputs[:calls]:
+            for output in made:
+                poison(output)
+        seat.conductor.wait_ready(left)
+        self._synchronize()
+        seat.turns += 1
+        flags, turn = seat.pointers[2], seat.turns
+        seat.conductor.prepare(GATES if real else GATES_OF_NOTHING, turn)
+        seat.conductor.start()
+        seat.conductor.wait_armed(left)
+        stream = self._gate_stream.cuda_stream
+        start = self._start.data_ptr()
+        self._starts += 1
+        with torch.cuda.stream(self._gate_stream):
+            self._driver.wait_value(stream, start, self._starts)
+            for call in range(calls):
+                gate = flags + 8 * call
+                seat.ring.input_block(call).copy_(self._own().input_block(call))
+                self._driver.write_value(stream, gate, turn)
+                self._driver.wait_value(stream, gate + 4, turn)
+                for copy, output in zip(copies[call], outputs[call], strict=True):
+                    copy.copy_(output)
+        began = _clock()
+        self._driver.write_value(self._start_stream.cuda_stream, start, self._starts)
+        try:
+            self._wait_for_gates(began + int(left * 1e9), seat)
+        finally:
+            # Nothing may be left standing at a gate, here or there.
+            for call in range(calls):
+                for place in (flags + 8 * call, flags + 8 * call + 4):
+                    self._driver.write_value(self._start_stream.cuda_stream, place, turn)
+        elapsed = _clock() - began
+        done = seat.conductor.wait(left)
+        if done:
+            found[step].append({"elapsed_ns": elapsed, "seed": seed if real else None})
+        if done and real:
+            entries = list(range(calls))
+            found["judged"].append(self._judged(seat, calls, copies[:calls], entries))
+        return done
+
+    def _wait_for_gates(self, end_ns: int, seat: Seat) -> None:
+        query = self._gate_stream.query
+        looks = 0
+        while not query():
+            looks += 1
+            if looks % 1024 == 0:
+                seat.conductor.check_alive()
+            if _clock() > end_ns:
+                raise NoAnswer(gone=False)
+
     def _gate(self, seat: Seat, step: str, found: dict[str, Any], left: float) -> bool:
-        """One call whose contents are revealed, at an entry of our choice, when the clock runs."""
-        real = step in ("gated", "called")
+        """One plain call whose contents are revealed, at an entry of our choice, on the clock."""
+        real = step == "called"
         entry = secrets.randbelow(seat.singles)
         # A plain call's outputs are copied to where the measurer asked for them.
-        outputs = seat.single_outputs[entry] if step == "gated" else seat.ring.targets(entry)
-        spare = self._spare_outputs(seat)[0]
+        outputs = seat.ring.targets(entry)
+        copies = self._copies(1)[0]
         seed = secrets.randbits(62)
-        late_flush = seat.singles >= ENOUGH_ENTRIES
         self._fill(1, seed)
         for output in outputs:
             poison(output)
@@ -257,25 +338,18 @@ class Measurer:
         self._synchronize()
         began = _clock()
         seat.ring.input_block(entry).copy_(self._own().input_block(0))
-        if late_flush:
-            self._device.flush()
         self._synchronize()
         seat.conductor.start()
         done = seat.conductor.wait(left)
-        for copy, output in zip(spare, outputs, strict=True):
+        for copy, output in zip(copies, outputs, strict=True):
             copy.copy_(output)
         self._synchronize()
         elapsed = _clock() - began
         if done:
-            found[step].append(
-                {
-                    "elapsed_ns": elapsed,
-                    "seed": seed if real else None,
-                    "entry": entry if real else None,
-                }
-            )
+            times = {"elapsed_ns": elapsed, "seed": seed if real else None}
+            found[step].append({**times, "entry": entry if real else None})
         if done and real:
-            found["judged"].append(self._judged(seat, 1, [spare], [entry]))
+            found["judged"].append(self._judged(seat, 1, [copies], [entry]))
         return done
 
     def _judged(
@@ -323,8 +397,9 @@ class Measurer:
             outputs = torch.empty(0, dtype=torch.uint8, device=self._device.device)
             self._private = Ring(self._problem, entries, inputs, outputs)
 
-    def _spare_outputs(self, seat: Seat) -> list[list[torch.Tensor]]:
-        while len(self._spare) < min(AT_ONCE, max(seat.calls, 1)):
+    def _copies(self, count: int) -> list[list[torch.Tensor]]:
+        """Memory of our own for the outputs of `count` calls."""
+        while len(self._spare) < count:
             block = torch.empty(
                 self._layout.output_bytes, dtype=torch.uint8, device=self._device.device
             )
@@ -352,9 +427,10 @@ class Measurer:
         self._device.synchronize()
 
 
-_GATES = {"gated": ONE, "null_gated": NOTHING, "called": CALL, "null_called": IDLE, "copied": COPY}
+_GATES = {"called": CALL, "null_called": NOTHING, "copied": COPY}
+_FLAG_BYTES = 1 << 21
 #: Rows and gated calls, of graphs and of plain calls, and of a trusted process with nothing to do.
-SERIES = ("rows", "null_rows", *_GATES)
+SERIES = ("rows", "null_rows", "gated", "null_gated", *_GATES)
 
 
 def _at(blocks: Sequence[torch.Tensor], place: Sequence[Any], spec: OutputSpec) -> torch.Tensor:

@@ -28,6 +28,7 @@ DESTINATION, EXPORTED, COPIED = "destination", "exported", "copied"
 OUTPUT_WAYS = (DESTINATION, EXPORTED, COPIED)
 
 RESAMPLES = 400
+_SERIES = ("rows", "gated", "null_rows", "null_gated", "copied", "copied_null")
 
 #: A gated call may take this much longer than a call in a row and be honest: its kernels' code is
 #: not in any cache yet. Measured on an H200, docs/rerun-security.md.
@@ -61,34 +62,36 @@ class Timed:
 class Raw:
     """The raw times of one subject; `null_*` are a trusted process's with nothing to do.
 
-    `copy_gated` are gates behind which that process only copied the outputs, where a subject's
-    outputs were copied.
+    In a graph's `gated` rows each call stands behind a gate of its own, `calls_gated` of them;
+    elsewhere that is 1. Where a subject's outputs were copied, `copied` are plain calls of that
+    process which only copy the outputs, and `copied_null` ones which do nothing.
     """
 
     kind: str
     outputs: str
     calls_per_row: int
+    calls_gated: int
     rows: tuple[Timed, ...]
     gated: tuple[Timed, ...]
     null_rows: tuple[Timed, ...]
     null_gated: tuple[Timed, ...]
-    copy_gated: tuple[Timed, ...] = ()
+    copied: tuple[Timed, ...] = ()
+    copied_null: tuple[Timed, ...] = ()
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Raw":
         """Read what `document` wrote; raises `OutsideError` for anything else."""
         try:
             kind, outputs = str(document["kind"]), str(document["outputs"])
-            calls = document["calls_per_row"]
-            series = {
-                name: tuple(Timed(**entry) for entry in document[name])
-                for name in ("rows", "gated", "null_rows", "null_gated", "copy_gated")
-            }
+            calls, gated = document["calls_per_row"], document["calls_gated"]
+            series = {name: tuple(Timed(**entry) for entry in document[name]) for name in _SERIES}
         except (KeyError, TypeError) as error:
             raise OutsideError(f"outside lacks or misuses {error}") from error
-        if kind not in KINDS or outputs not in OUTPUT_WAYS or not isinstance(calls, int):
+        if kind not in KINDS or outputs not in OUTPUT_WAYS or type(calls) is not int:
             raise OutsideError(f"outside is of kind {kind!r}, outputs {outputs!r}")
-        return cls(kind, outputs, calls, **series)
+        if type(gated) is not int:
+            raise OutsideError(f"calls_gated is {gated!r}")
+        return cls(kind, outputs, calls, gated, **series)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -127,11 +130,11 @@ def assess(raw: Raw) -> Assessment:
     """
     _check(raw)
     generator = random.Random(0)
-    gated_ns = _middle(raw.gated) - _middle(raw.null_gated)
-    low_gated, high_gated = _interval(raw.gated, raw.null_gated, 1, generator)
+    gated_ns = (_middle(raw.gated) - _middle(raw.null_gated)) / raw.calls_gated
+    low_gated, high_gated = _interval(raw.gated, raw.null_gated, raw.calls_gated, generator)
     copy_ns = 0.0
     if raw.outputs == COPIED:
-        copy_ns = max(0.0, _middle(raw.copy_gated) - _middle(raw.null_gated))
+        copy_ns = max(0.0, _middle(raw.copied) - _middle(raw.copied_null))
     if raw.kind == PLAIN:
         value, low, high, excess = gated_ns, low_gated, high_gated, 0.0
     else:
@@ -178,11 +181,11 @@ def _check(raw: Raw) -> None:
     if raw.kind == GRAPH:
         needed.update(rows=raw.rows, null_rows=raw.null_rows)
     if raw.outputs == COPIED:
-        needed.update(copy_gated=raw.copy_gated)
+        needed.update(copied=raw.copied, copied_null=raw.copied_null)
     missing = [name for name, series in needed.items() if not series]
     if missing:
         raise OutsideError(f"no times in {', '.join(missing)}")
-    if raw.calls_per_row < 1:
+    if raw.calls_per_row < 1 or raw.calls_gated < 1:
         raise OutsideError("a row has at least one call")
 
 
