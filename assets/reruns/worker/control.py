@@ -76,9 +76,10 @@ class Conductor:
         """Wait until the process is back from the last command and looks for the next."""
         self._until(_READY, self._token, seconds)
 
-    def wait_armed(self, seconds: float) -> None:
-        """Wait until all gated calls of a command are queued on the device."""
+    def wait_armed(self, seconds: float) -> bool:
+        """Wait until all gated calls of a command are queued on the device; False as in `wait`."""
         self._until(_ARMED, self._token, seconds)
+        return self._words[_FAILED] != self._token
 
     def check_alive(self) -> None:
         """Raise `NoAnswer` when the process is gone."""

@@ -117,12 +117,9 @@ class Measurer:
         handles = None
         if self._driver is not None:
             pointers = [self._driver.allocate(size) for size in [*sizes, _FLAG_BYTES]]
-            blocks = [
-                device_bytes(p, size)
-                for p, size in zip(pointers, [*sizes, _FLAG_BYTES], strict=True)
-            ]
+            blocks = [device_bytes(p, size) for p, size in zip(pointers, sizes, strict=False)]
             handles = [self._driver.export(pointer)[0].hex() for pointer in pointers]
-            for block in blocks:
+            for block in [*blocks, device_bytes(pointers[2], _FLAG_BYTES)]:
                 block.zero_()
         else:
             pairs = zip(descriptors[1:], sizes, strict=True)
@@ -280,7 +277,8 @@ class Measurer:
         flags, turn = seat.pointers[2], seat.turns
         seat.conductor.prepare(GATES if real else GATES_OF_NOTHING, turn)
         seat.conductor.start()
-        seat.conductor.wait_armed(left)
+        if not seat.conductor.wait_armed(left):
+            return False
         stream = self._gate_stream.cuda_stream
         start = self._start.data_ptr()
         self._starts += 1
