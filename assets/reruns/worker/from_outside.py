@@ -7,7 +7,7 @@ subject's process (`player.py`) only works off commands. Pure standard library.
 import fcntl
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from .control import PAGE_BYTES
 from .outside import COPIED, DESTINATION, EXPORTED, GRAPH, OUTPUT_WAYS, PLAIN, Raw, Timed, assess
 from .processes import ChildDied, ChildRefused, ChildTampered, ChildTimedOut
 from .statistics import median
-from .subjects import Candidate, Subject
+from .subjects import Candidate
 from .turns import RefereeFailed, Turns
 from .verdict import reasons_of_outside, reasons_of_row
 
@@ -25,6 +25,7 @@ from .verdict import reasons_of_outside, reasons_of_row
 MOST_GATES = 64
 #: Where a reference is slow, rows are short enough that judging one takes about this long.
 JUDGING_S = 0.5
+REPLAY_GAIN = 4
 _MEMORY_SHARE = 0.6
 _WARM = {"rows": 2, "gated": 2, "called": 2}
 _REFERENCE = "reference"
@@ -41,6 +42,11 @@ class Seating:
     outputs: str = DESTINATION
     series: dict[str, list[Timed]] = field(default_factory=dict)
     idle_ns: list[int] = field(default_factory=list)
+
+    @property
+    def entries(self) -> int:
+        """How many entries its ring has."""
+        return max(self.calls, self.singles)
 
     def times(self, name: str) -> tuple[Timed, ...]:
         """One series so far."""
@@ -62,6 +68,7 @@ class FromOutside:
         self._reopen = reopen
         self._protocol = turns.around.protocol
         self._on_gpu = turns.around.settings["device"] != "cpu"
+        self._plans: dict[int, Seating] = {}
         self._seats: dict[int, Seating] = {}
         self._room: dict[str, Any] = {}
 
@@ -71,7 +78,7 @@ class FromOutside:
         if not candidates or self._turns.reference is None:
             return
         try:
-            self._room = self._turns.ask_referee("room")
+            self._make_room([None, *candidates])
             self._turns.turn(None, self._take_seat)
             for candidate in candidates:
                 self._turns.turn(candidate, self._take_seat)
@@ -92,6 +99,15 @@ class FromOutside:
                 if candidate.alive:
                     candidate.notes.append(reason("NO_SHARED_MEMORY", str(error)))
                     candidate.measured = True
+
+    def _make_room(self, parties: Sequence[Candidate | None]) -> None:
+        """Decide how long everybody's rows are, and have the shared memory made for that."""
+        self._room = self._turns.ask_referee("room")
+        kind = GRAPH if self._on_gpu else PLAIN
+        self._plans = {id(party): self._planned(party, kind) for party in parties}
+        entries = max(plan.entries for plan in self._plans.values())
+        singles = max(plan.singles for plan in self._plans.values())
+        self._turns.ask_referee("make_room", entries=entries, singles=singles)
 
     def _take_seat(self, candidate: Candidate | None) -> None:
         """Give a subject its ring, and have it capture its graphs where it can."""
@@ -116,8 +132,10 @@ class FromOutside:
 
     def _seat(self, candidate: Candidate | None, kind: str) -> None:
         subject = self._turns.subject_of(candidate)
-        seating = self._planned(candidate, subject, kind)
-        entries = max(seating.calls, seating.singles)
+        seating = self._plans[id(candidate)]
+        if kind == PLAIN:
+            seating = Seating(seating.name, PLAIN, 1, seating.singles)
+        entries = seating.entries
         sizes = [entries * self._room["input_bytes"], entries * self._room["output_bytes"]]
         descriptors = [_shared_memory("page", PAGE_BYTES)]
         try:
@@ -148,6 +166,10 @@ class FromOutside:
         if seating.outputs == EXPORTED:
             self._take_exports(candidate, seating, answer)
         self._seats[id(candidate)] = seating
+        reference = self._seats[id(None)]
+        if reference.kind == GRAPH and kind == GRAPH and not self._facts["mutated"]:
+            # The reference could be captured in its own process: so it can in the measurer's.
+            self._turns.ask_referee("capture_judging", name=seating.name)
 
     def _take_exports(
         self, candidate: Candidate | None, seating: Seating, answer: dict[str, Any]
@@ -156,7 +178,7 @@ class FromOutside:
             "take_exports", name=seating.name, handles=answer["handles"], places=answer["places"]
         )
 
-    def _planned(self, candidate: Candidate | None, subject: Subject, kind: str) -> Seating:
+    def _planned(self, candidate: Candidate | None, kind: str) -> Seating:
         """How long a row is, and how many entries a gated call can be on.
 
         What the subject said of itself decides no more than that.
@@ -165,8 +187,11 @@ class FromOutside:
         subjects = len(self._turns.subjects())
         share = int(self._room["free_bytes"] * _MEMORY_SHARE / (subjects + 2))
         fitting = max(1, min(self._protocol.ring_mib << 20, share) // entry_bytes)
-        usual_ns = max(1, median(subject.series.device_values()))
-        judged = int(JUDGING_S * 1e9 / max(1, int(self._facts["wall_ns"])))
+        series = self._turns.subject_of(candidate).series
+        usual_ns = max(1, median(series.device_values()))
+        # In a graph, the reference costs less than its first calls did.
+        slow_ns = max(1, int(self._facts["wall_ns"]) // (REPLAY_GAIN if kind == GRAPH else 1))
+        judged = int(JUDGING_S * 1e9 / slow_ns)
         calls = 1
         if kind == GRAPH:
             wanted = int(self._protocol.row_ms * 1e6) // usual_ns
