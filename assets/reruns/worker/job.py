@@ -49,8 +49,8 @@ class Protocol:
     candidate_budget_s: float = 60.0
     candidates_at_once: int = 6
     outside_rounds: int = 6
-    rows_per_round: int = 4
-    gated_per_round: int = 3
+    rows_per_round: int = 3
+    gated_per_round: int = 2
     calls_per_round: int = 12
     row_ms: float = 10.0
     row_calls: int = 1024

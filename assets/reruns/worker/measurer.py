@@ -42,7 +42,9 @@ from .shared_memory import Driver, SharingFailed, device_bytes, host_bytes
 from .tolerance import ToleranceRule
 
 #: How many outputs of a row, chosen at random when it ends, are copied out while the clock runs.
+#: At least two are, more than that only while they take no time to speak of.
 AT_ONCE = 8
+AT_ONCE_BYTES = 64 << 20
 _IDLE_LOOKS = 3
 _clock = time.perf_counter_ns
 
@@ -220,7 +222,8 @@ class Measurer:
     ) -> bool:
         """One row: contents while the process stands still, go, the answer, judge all of it."""
         real, calls = step == "rows", seat.calls
-        chosen = secrets.SystemRandom().sample(range(calls), min(AT_ONCE, calls))
+        fitting = max(2, AT_ONCE_BYTES // self._layout.output_bytes)
+        chosen = secrets.SystemRandom().sample(range(calls), min(AT_ONCE, calls, fitting))
         copies = self._copies(len(chosen))
         seed = secrets.randbits(62)
         seat.conductor.wait_ready(left)
@@ -263,13 +266,13 @@ class Measurer:
         arguments = [own.ring.arguments(place) for place in range(seat.calls)]
         if seat.row_judge is None:
             return {**self._judge.judge(arguments, outputs), "mutated": mutated}
-        right = seat.row_judge.right()
+        # What was copied when the row ended is judged as it was then, not as it is by now.
         first = self._judge.judge(
             [arguments[entry] for entry in chosen], [outputs[entry] for entry in chosen]
         )
-        if first["right"] or not all(right):
-            return {**self._judge.verdict(right, arguments, outputs), "mutated": mutated}
-        return {**first, "mutated": mutated}
+        if first["right"] and all(seat.row_judge.right()):
+            return {**first, "outputs": seat.calls, "mutated": mutated}
+        return {**self._judge.judge(arguments, outputs), "mutated": mutated}
 
     def _pass_gates(self, seat: Seat, step: str, found: dict[str, Any], left: float) -> bool:
         """Calls behind gates on the device, one after the other: see `device_gates.py`.
@@ -308,10 +311,10 @@ class Measurer:
             gates.fetch(seat.ring, copies)
             mutated = own.changed(seat.ring, range(calls))
             arguments = [own.ring.arguments(place) for place in range(calls)]
-            if self._gate_judge is None:
-                judged = self._judge.judge(arguments, copies)
+            if self._gate_judge is not None and all(self._gate_judge.right()):
+                judged = self._judge.verdict([True] * calls, arguments, copies)
             else:
-                judged = self._judge.verdict(self._gate_judge.right(), arguments, copies)
+                judged = self._judge.judge(arguments, copies)
             found["judged"].append({**judged, "mutated": mutated})
         return done
 
