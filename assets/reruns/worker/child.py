@@ -102,7 +102,9 @@ class Served:
             "prepare_nothing": self._prepare_nothing,
             "play": self._play,
             "room": self._room,
+            "make_room": self._make_room,
             "seat": self._seat,
+            "capture_judging": self._capture_judging,
             "leave_seat": self._leave_seat,
             "take_exports": self._take_exports,
             "turn": self._turn,
@@ -234,10 +236,16 @@ class Served:
 
     def _room(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._measurer is None:
-            runner = self._opened()
-            rule = self._refereeing().rule
-            self._measurer = Measurer(runner, rule, runner.buffers)
+            self._measurer = Measurer(self._opened(), self._refereeing().rule)
         return self._measurer.room()
+
+    def _make_room(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._measuring().make_room(request["entries"], request["singles"])
+        return {}
+
+    def _capture_judging(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._measuring().capture_judging(request["name"])
+        return {}
 
     def _seat(self, request: dict[str, Any]) -> dict[str, Any]:
         descriptors = self._received()

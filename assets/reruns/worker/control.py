@@ -13,11 +13,12 @@ from collections.abc import Callable
 
 PAGE_BYTES = 4096
 
-#: Commands: end of the play; a graph of a whole row, of one call on one entry, of next to nothing;
-#: one plain call on one entry, nothing at all, a copy of one entry's outputs.
-LEAVE, ROW, ONE, NOTHING, CALL, IDLE, COPY = range(1, 8)
+#: Commands: end of the play; a graph of a whole row; graphs of single calls, each behind a gate;
+#: the same two with next to nothing in the graphs; one plain call on one entry, a tiny kernel, a
+#: copy of one entry's outputs.
+LEAVE, ROW, GATES, ROW_OF_NOTHING, GATES_OF_NOTHING, CALL, NOTHING, COPY = range(1, 9)
 
-_COMMAND, _TOKEN, _ENTRY, _READY, _ANSWER, _FAILED = range(6)
+_COMMAND, _TOKEN, _ENTRY, _READY, _ARMED, _ANSWER, _FAILED = range(7)
 #: Who waits looks again and again for this long, and naps between looks after that. Where cores
 #: are few, spinning would take them from the one that is waited for.
 _SPIN_NS = 50_000_000 if (os.cpu_count() or 1) >= 8 else 200_000
@@ -75,6 +76,16 @@ class Conductor:
         """Wait until the process is back from the last command and looks for the next."""
         self._until(_READY, self._token, seconds)
 
+    def wait_armed(self, seconds: float) -> bool:
+        """Wait until all gated calls of a command are queued on the device; False as in `wait`."""
+        self._until(_ARMED, self._token, seconds)
+        return self._words[_FAILED] != self._token
+
+    def check_alive(self) -> None:
+        """Raise `NoAnswer` when the process is gone."""
+        if not self._alive():
+            raise NoAnswer(gone=True)
+
     def _until(self, word: int, value: int, seconds: float) -> None:
         words, began = self._words, _clock()
         look = began + _LOOK_NS
@@ -108,6 +119,10 @@ class Follower:
         self._token = words[_TOKEN]
         return int(words[_COMMAND]), int(words[_ENTRY])
 
+    def armed(self) -> None:
+        """Say that everything is queued on the device and waits there."""
+        self._words[_ARMED] = self._token
+
     def answer(self) -> None:
         """Say that the command is done."""
         self._words[_ANSWER] = self._token
@@ -115,4 +130,5 @@ class Follower:
     def fail(self) -> None:
         """Say that the command cannot be done."""
         self._words[_FAILED] = self._token
+        self._words[_ARMED] = self._token
         self._words[_ANSWER] = self._token

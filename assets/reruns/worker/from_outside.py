@@ -7,8 +7,8 @@ subject's process (`player.py`) only works off commands. Pure standard library.
 import fcntl
 import os
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import isolation
@@ -17,16 +17,16 @@ from .control import PAGE_BYTES
 from .outside import COPIED, DESTINATION, EXPORTED, GRAPH, OUTPUT_WAYS, PLAIN, Raw, Timed, assess
 from .processes import ChildDied, ChildRefused, ChildTampered, ChildTimedOut
 from .statistics import median
-from .subjects import Candidate, Subject
+from .subjects import Candidate
 from .turns import RefereeFailed, Turns
 from .verdict import reasons_of_outside, reasons_of_row
 
-#: At most this many entries can be chosen from for a gated call.
-MOST_SINGLES = 128
+#: At most this many calls stand behind gates at once: what a device's queues hold without waiting.
+MOST_GATES = 64
 #: Where a reference is slow, rows are short enough that judging one takes about this long.
 JUDGING_S = 0.5
+REPLAY_GAIN = 4
 _MEMORY_SHARE = 0.6
-_ENTRIES_ON_CPU = 64
 _WARM = {"rows": 2, "gated": 2, "called": 2}
 _REFERENCE = "reference"
 
@@ -42,6 +42,11 @@ class Seating:
     outputs: str = DESTINATION
     series: dict[str, list[Timed]] = field(default_factory=dict)
     idle_ns: list[int] = field(default_factory=list)
+
+    @property
+    def entries(self) -> int:
+        """How many entries its ring has."""
+        return max(self.calls, self.singles)
 
     def times(self, name: str) -> tuple[Timed, ...]:
         """One series so far."""
@@ -63,6 +68,7 @@ class FromOutside:
         self._reopen = reopen
         self._protocol = turns.around.protocol
         self._on_gpu = turns.around.settings["device"] != "cpu"
+        self._plans: dict[int, Seating] = {}
         self._seats: dict[int, Seating] = {}
         self._room: dict[str, Any] = {}
 
@@ -72,7 +78,7 @@ class FromOutside:
         if not candidates or self._turns.reference is None:
             return
         try:
-            self._room = self._turns.ask_referee("room")
+            self._make_room([None, *candidates])
             self._turns.turn(None, self._take_seat)
             for candidate in candidates:
                 self._turns.turn(candidate, self._take_seat)
@@ -93,6 +99,15 @@ class FromOutside:
                 if candidate.alive:
                     candidate.notes.append(reason("NO_SHARED_MEMORY", str(error)))
                     candidate.measured = True
+
+    def _make_room(self, parties: Sequence[Candidate | None]) -> None:
+        """Decide how long everybody's rows are, and have the shared memory made for that."""
+        self._room = self._turns.ask_referee("room")
+        kind = GRAPH if self._on_gpu else PLAIN
+        self._plans = {id(party): self._planned(party, kind) for party in parties}
+        entries = max(plan.entries for plan in self._plans.values())
+        singles = max(plan.singles for plan in self._plans.values())
+        self._turns.ask_referee("make_room", entries=entries, singles=singles)
 
     def _take_seat(self, candidate: Candidate | None) -> None:
         """Give a subject its ring, and have it capture its graphs where it can."""
@@ -117,8 +132,10 @@ class FromOutside:
 
     def _seat(self, candidate: Candidate | None, kind: str) -> None:
         subject = self._turns.subject_of(candidate)
-        seating = self._planned(candidate, subject, kind)
-        entries = max(seating.calls, seating.singles)
+        seating = self._plans[id(candidate)]
+        if kind == PLAIN:
+            seating = Seating(seating.name, PLAIN, 1, seating.singles)
+        entries = seating.entries
         sizes = [entries * self._room["input_bytes"], entries * self._room["output_bytes"]]
         descriptors = [_shared_memory("page", PAGE_BYTES)]
         try:
@@ -149,6 +166,10 @@ class FromOutside:
         if seating.outputs == EXPORTED:
             self._take_exports(candidate, seating, answer)
         self._seats[id(candidate)] = seating
+        reference = self._seats[id(None)]
+        if reference.kind == GRAPH and kind == GRAPH and not self._facts["mutated"]:
+            # The reference could be captured in its own process: so it can in the measurer's.
+            self._turns.ask_referee("capture_judging", name=seating.name)
 
     def _take_exports(
         self, candidate: Candidate | None, seating: Seating, answer: dict[str, Any]
@@ -157,7 +178,7 @@ class FromOutside:
             "take_exports", name=seating.name, handles=answer["handles"], places=answer["places"]
         )
 
-    def _planned(self, candidate: Candidate | None, subject: Subject, kind: str) -> Seating:
+    def _planned(self, candidate: Candidate | None, kind: str) -> Seating:
         """How long a row is, and how many entries a gated call can be on.
 
         What the subject said of itself decides no more than that.
@@ -166,13 +187,16 @@ class FromOutside:
         subjects = len(self._turns.subjects())
         share = int(self._room["free_bytes"] * _MEMORY_SHARE / (subjects + 2))
         fitting = max(1, min(self._protocol.ring_mib << 20, share) // entry_bytes)
-        usual_ns = max(1, median(subject.series.device_values()))
-        judged = int(JUDGING_S * 1e9 / max(1, int(self._facts["wall_ns"])))
+        series = self._turns.subject_of(candidate).series
+        usual_ns = max(1, median(series.device_values()))
+        # In a graph, the reference costs less than its first calls did.
+        slow_ns = max(1, int(self._facts["wall_ns"]) // (REPLAY_GAIN if kind == GRAPH else 1))
+        judged = int(JUDGING_S * 1e9 / slow_ns)
         calls = 1
         if kind == GRAPH:
             wanted = int(self._protocol.row_ms * 1e6) // usual_ns
             calls = max(1, min(wanted, self._protocol.row_calls, fitting, max(judged, 4)))
-        singles = max(1, min(fitting, MOST_SINGLES if self._on_gpu else _ENTRIES_ON_CPU))
+        singles = max(1, min(fitting, MOST_GATES, max(judged, 4)))
         return Seating(self._name(candidate), kind, calls, singles)
 
     def _warm_up(self, candidate: Candidate | None) -> None:
@@ -192,11 +216,14 @@ class FromOutside:
 
     def _round(self, candidate: Candidate | None, number: int) -> None:
         protocol = self._protocol
-        wanted = {"rows": protocol.rows_per_round, "gated": protocol.gated_per_round}
-        wanted["called"] = wanted["gated"]
+        wanted = {
+            "rows": protocol.rows_per_round,
+            "gated": protocol.gated_per_round,
+            "called": protocol.calls_per_round,
+        }
         if candidate is None:
             wanted |= {f"null_{name}": count for name, count in wanted.items()}
-            wanted["copied"] = wanted["gated"]
+            wanted["copied"] = protocol.calls_per_round
         found = self._played(candidate, wanted)
         seating = self._seats[id(candidate)]
         for name in wanted:
@@ -214,9 +241,7 @@ class FromOutside:
         subject = self._turns.subject_of(candidate)
         kinds = self._kinds_needed(candidate)
         plan: dict[str, Any] = {
-            name: count
-            for name, count in wanted.items()
-            if _kind_of(name) in kinds or _kind_of(name) is None
+            name: count for name, count in wanted.items() if _kind_of(name) in kinds
         }
         if candidate is None:
             subject.spent_s = 0.0
@@ -247,6 +272,8 @@ class FromOutside:
         if candidate is not None:
             return {self._seats[id(candidate)].kind}
         kinds = {seating.kind for seating in self._seats.values()}
+        if any(seating.outputs == COPIED for seating in self._seats.values()):
+            kinds.add(PLAIN)  # what copying costs is measured in plain calls
         own = self._seats[id(None)].kind
         return kinds if own == GRAPH else kinds - {GRAPH} | {PLAIN}
 
@@ -304,19 +331,19 @@ def _raw(seating: Seating, kind: str, trusted: Seating) -> Raw:
     if kind == GRAPH:
         rows, gated = seating.times("rows"), seating.times("gated")
         null_rows, null_gated = trusted.times("null_rows"), trusted.times("null_gated")
-        calls, outputs = seating.calls, seating.outputs
+        calls, gates, outputs = seating.calls, seating.singles, seating.outputs
     else:
         rows, gated, null_rows = (), seating.times("called"), ()
-        null_gated, calls = trusted.times("null_called"), 1
+        null_gated, calls, gates = trusted.times("null_called"), 1, 1
         outputs = DESTINATION if seating.outputs == DESTINATION else COPIED
-    copied = trusted.times("copied") if outputs == COPIED else ()
-    return Raw(kind, outputs, calls, rows, gated, null_rows, null_gated, copied)
+    raw = Raw(kind, outputs, calls, gates, rows, gated, null_rows, null_gated)
+    if outputs != COPIED:
+        return raw
+    return replace(raw, copied=trusted.times("copied"), copied_null=trusted.times("null_called"))
 
 
-def _kind_of(series: str) -> str | None:
-    if series == "copied":
-        return None
-    return PLAIN if series.endswith("called") else GRAPH
+def _kind_of(series: str) -> str:
+    return PLAIN if series in ("called", "null_called", "copied") else GRAPH
 
 
 def _shared_memory(name: str, size_bytes: int) -> int:

@@ -49,8 +49,9 @@ class Protocol:
     candidate_budget_s: float = 60.0
     candidates_at_once: int = 6
     outside_rounds: int = 6
-    rows_per_round: int = 4
-    gated_per_round: int = 12
+    rows_per_round: int = 3
+    gated_per_round: int = 2
+    calls_per_round: int = 12
     row_ms: float = 10.0
     row_calls: int = 1024
     ring_mib: int = 8192
@@ -106,7 +107,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 _POSITIVE = frozenset(
     {"samples", "rounds", "candidates_at_once", "kept_calls", "outside_rounds", "rows_per_round"}
-    | {"gated_per_round", "row_ms", "row_calls", "ring_mib"}
+    | {"gated_per_round", "calls_per_round", "row_ms", "row_calls", "ring_mib"}
 )
 
 

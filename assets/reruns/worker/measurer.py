@@ -18,10 +18,23 @@ from typing import Any
 
 import torch
 
-from .control import CALL, COPY, IDLE, LEAVE, NOTHING, ONE, ROW, Conductor, NoAnswer, SharedPage
-from .documents import OutputSpec, size_bytes
-from .inputs import InputBuffers, fill_random, same_bits, torch_dtype
-from .judging import Judge
+from .contents import Contents
+from .control import (
+    CALL,
+    COPY,
+    GATES,
+    GATES_OF_NOTHING,
+    LEAVE,
+    NOTHING,
+    ROW,
+    ROW_OF_NOTHING,
+    Conductor,
+    NoAnswer,
+    SharedPage,
+)
+from .device_gates import FLAG_BYTES, DeviceGates
+from .exports import mapped_outputs
+from .judging import CapturedJudge, Judge
 from .outputs import poison
 from .ring import Ring, layout_of, targets_in
 from .runner import Runner
@@ -29,10 +42,9 @@ from .shared_memory import Driver, SharingFailed, device_bytes, host_bytes
 from .tolerance import ToleranceRule
 
 #: How many outputs of a row, chosen at random when it ends, are copied out while the clock runs.
+#: At least two are, more than that only while they take no time to speak of.
 AT_ONCE = 8
-#: With at least this many entries to choose from, waiting for the right one to change is of no
-#: use, and the cache can be flushed after the contents were revealed.
-ENOUGH_ENTRIES = 64
+AT_ONCE_BYTES = 64 << 20
 _IDLE_LOOKS = 3
 _clock = time.perf_counter_ns
 
@@ -45,27 +57,30 @@ class Seat:
     conductor: Conductor
     calls: int
     singles: int
-    row_outputs: list[list[torch.Tensor]] = field(default_factory=list)
-    single_outputs: list[list[torch.Tensor]] = field(default_factory=list)
+    row_outputs: list[list[torch.Tensor]]
+    single_outputs: list[list[torch.Tensor]]
     pointers: list[int] = field(default_factory=list)
+    turns: int = 0
+    row_judge: CapturedJudge | None = None
 
 
 class Measurer:
     """Rings, rows and gated calls of one group's subjects."""
 
-    def __init__(self, runner: Runner, rule: ToleranceRule, buffers: InputBuffers) -> None:
-        """`runner` runs the reference; `buffers` holds the contents of its tensor files."""
+    def __init__(self, runner: Runner, rule: ToleranceRule) -> None:
+        """`runner` runs the reference and holds the contents of tensor files."""
         self._runner = runner
         self._problem = runner.problem
         self._device = runner.device
         self._judge = Judge(runner, rule)
-        self._buffers = buffers
         self._layout = layout_of(self._problem)
         self._driver = Driver() if self._on_gpu else None
         self._seats: dict[str, Seat] = {}
-        self._private: Ring | None = None
+        self._contents: Contents | None = None
+        self._gates: DeviceGates | None = None
+        self._gate_judge: CapturedJudge | None = None
+        self._captures = False
         self._small = torch.zeros(32, device=self._device.device)
-        self._generator = torch.Generator(device=self._device.device)
         self._spare: list[list[torch.Tensor]] = []
 
     @property
@@ -85,6 +100,13 @@ class Measurer:
             "free_bytes": free,
         }
 
+    def make_room(self, entries: int, singles: int) -> None:
+        """Allocate what all subjects share: contents, gates, copies of outputs."""
+        self._contents = Contents(self._runner, entries)
+        self._copies(max(singles, AT_ONCE))
+        if self._driver is not None:
+            self._gates = DeviceGates(self._driver, self._contents.ring, self._layout, singles)
+
     def seat(
         self,
         name: str,
@@ -98,71 +120,65 @@ class Measurer:
 
         Raises `SharingFailed`.
         """
-        sizes = self.sizes(entries)
+        sizes = [entries * self._layout.input_bytes, entries * self._layout.output_bytes]
         pointers: list[int] = []
         handles = None
         if self._driver is not None:
-            pointers = [self._driver.allocate(size) for size in sizes]
-            blocks = [device_bytes(p, size) for p, size in zip(pointers, sizes, strict=True)]
+            pointers = [self._driver.allocate(size) for size in [*sizes, FLAG_BYTES]]
             handles = [self._driver.export(pointer)[0].hex() for pointer in pointers]
-            for block in blocks:
+            blocks = [device_bytes(p, size) for p, size in zip(pointers, sizes, strict=False)]
+            for block in [*blocks, device_bytes(pointers[2], FLAG_BYTES)]:
                 block.zero_()
         else:
             pairs = zip(descriptors[1:], sizes, strict=True)
             blocks = [host_bytes(descriptor, size) for descriptor, size in pairs]
         conductor = Conductor(SharedPage(descriptors[0]), lambda: _is_alive(pid))
         ring = Ring(self._problem, entries, blocks[0], blocks[1])
-        seat = Seat(ring, conductor, calls, singles, pointers=pointers)
-        seat.row_outputs = [ring.targets(entry) for entry in range(calls)]
-        seat.single_outputs = [ring.targets(entry) for entry in range(entries)]
-        self._seats[name] = seat
-        self._make_room(entries)
-        self._fill(entries, secrets.randbits(62))
-        self._reveal_all(seat)
+        targets = [ring.targets(entry) for entry in range(entries)]
+        self._seats[name] = Seat(
+            ring, conductor, calls, singles, targets[:calls], targets, pointers
+        )
+        own = self._own()
+        own.fill(entries, secrets.randbits(62))
+        own.reveal_all(ring)
         self._synchronize()
         return {"handles": handles, "sizes": sizes}
-
-    def sizes(self, entries: int) -> list[int]:
-        """Bytes of a ring's inputs and outputs."""
-        return [entries * self._layout.input_bytes, entries * self._layout.output_bytes]
 
     def leave_seat(self, name: str) -> None:
         """Give one subject's memory back."""
         seat = self._seats.pop(name, None)
-        if seat is None:
+        if seat is None or self._driver is None:
             return
         pointers = seat.pointers
         del seat
-        if self._driver is not None:
-            self._synchronize()
-            for pointer in pointers:
-                self._driver.free(pointer)
+        self._synchronize()
+        for pointer in pointers:
+            self._driver.free(pointer)
 
-    def take_exports(
-        self, name: str, handles: Sequence[str], places: Sequence[Sequence[Any]]
-    ) -> None:
+    def take_exports(self, name: str, handles: Sequence[Any], places: Sequence[Any]) -> None:
         """Map the outputs that a subject's graphs write into memory of its own.
 
-        All of it comes from the subject: raises `ValueError` for what does not lie in memory
-        that it handed over, `SharingFailed` where it cannot be mapped.
+        Raises `ValueError` for what does not lie in memory that the subject handed over.
         """
         if self._driver is None:
             raise ValueError("outputs were exported where there is no device memory")
         seat = self._seats[name]
-        if len(places) != seat.calls + seat.singles or len(handles) > len(places) * 8:
-            raise ValueError("not one place per captured call")
-        blocks = []
-        for handle in handles:
-            address, size = self._driver.open(bytes.fromhex(handle))
-            blocks.append(device_bytes(address, size))
-        found = [
-            [
-                _at(blocks, place, spec)
-                for place, spec in zip(call, self._problem.outputs, strict=True)
-            ]
-            for call in places
-        ]
+        calls = seat.calls + seat.singles
+        specs = self._problem.outputs
+        found = mapped_outputs(self._driver, specs, handles, places, calls)
         seat.row_outputs, seat.single_outputs = found[: seat.calls], found[seat.calls :]
+
+    def capture_judging(self, name: str) -> None:
+        """Judge this subject's rows with a graph from now on.
+
+        Only for a reference that could be captured in a process of its own.
+        """
+        seat, own = self._seats[name], self._own().ring
+        arguments = [own.arguments(place) for place in range(max(seat.calls, seat.singles))]
+        if self._gate_judge is None:
+            copies = self._copies(seat.singles)[: seat.singles]
+            self._gate_judge = self._judge.capture(arguments[: seat.singles], copies)
+        seat.row_judge = self._judge.capture(arguments[: seat.calls], seat.row_outputs)
 
     def turn(self, name: str, plan: Mapping[str, Any], pids: Sequence[int]) -> dict[str, Any]:
         """One subject's turn: as many steps of each series as `plan` says, then leave.
@@ -183,6 +199,8 @@ class Measurer:
                 left = max(0.0, end - time.monotonic())
                 if step in ("rows", "null_rows"):
                     right = self._row(seat, step, found, pids, left)
+                elif step in ("gated", "null_gated"):
+                    right = self._pass_gates(seat, step, found, left)
                 else:
                     right = self._gate(seat, step, found, left)
                 if not right:
@@ -203,28 +221,29 @@ class Measurer:
         self, seat: Seat, step: str, found: dict[str, Any], pids: Sequence[int], left: float
     ) -> bool:
         """One row: contents while the process stands still, go, the answer, judge all of it."""
-        real = step == "rows"
-        calls = seat.calls
-        chosen = secrets.SystemRandom().sample(range(calls), min(AT_ONCE, calls))
-        spare = self._spare_outputs(seat)
+        real, calls = step == "rows", seat.calls
+        fitting = max(2, AT_ONCE_BYTES // self._layout.output_bytes)
+        chosen = secrets.SystemRandom().sample(range(calls), min(AT_ONCE, calls, fitting))
+        copies = self._copies(len(chosen))
         seed = secrets.randbits(62)
         seat.conductor.wait_ready(left)
         _signal(pids, signal.SIGSTOP)
         if real:
-            self._fill(calls, seed)
-            self._reveal_all(seat)
+            self._own().fill(calls, seed)
+            self._own().reveal_all(seat.ring)
             for made in seat.row_outputs:
                 for output in made:
                     poison(output)
         self._device.flush()
         found["idle_ns"].append(self._idle_ns())
-        seat.conductor.prepare(ROW if real else NOTHING)
+        seat.conductor.prepare(ROW if real else ROW_OF_NOTHING)
         _signal(pids, signal.SIGCONT)
         began = _clock()
         seat.conductor.start()
         done = seat.conductor.wait(left)
+        # Which outputs are looked at first the process could not know, and this is on the clock.
         for place, entry in enumerate(chosen):
-            for copy, output in zip(spare[place], seat.row_outputs[entry], strict=True):
+            for copy, output in zip(copies[place], seat.row_outputs[entry], strict=True):
                 copy.copy_(output)
         _signal(pids, signal.SIGSTOP)
         self._synchronize()
@@ -232,99 +251,110 @@ class Measurer:
         if done:
             found[step].append({"elapsed_ns": elapsed, "seed": seed if real else None})
         if done and real:
-            outputs = list(seat.row_outputs)
-            for place, entry in enumerate(chosen):
-                outputs[entry] = spare[place]
-            found["judged"].append(self._judged(seat, calls, outputs, list(range(calls))))
+            found["judged"].append(self._judged_row(seat, chosen, copies))
         _signal(pids, signal.SIGCONT)
         return done
 
+    def _judged_row(
+        self, seat: Seat, chosen: Sequence[int], copies: Sequence[Sequence[torch.Tensor]]
+    ) -> dict[str, Any]:
+        own = self._own()
+        mutated = own.changed(seat.ring, range(seat.calls))
+        outputs = list(seat.row_outputs)
+        for place, entry in enumerate(chosen):
+            outputs[entry] = list(copies[place])
+        arguments = [own.ring.arguments(place) for place in range(seat.calls)]
+        if seat.row_judge is None:
+            return {**self._judge.judge(arguments, outputs), "mutated": mutated}
+        # What was copied when the row ended is judged as it was then, not as it is by now.
+        first = self._judge.judge(
+            [arguments[entry] for entry in chosen], [outputs[entry] for entry in chosen]
+        )
+        if first["right"] and all(seat.row_judge.right()):
+            return {**first, "outputs": seat.calls, "mutated": mutated}
+        return {**self._judge.judge(arguments, outputs), "mutated": mutated}
+
+    def _pass_gates(self, seat: Seat, step: str, found: dict[str, Any], left: float) -> bool:
+        """Calls behind gates on the device, one after the other: see `device_gates.py`.
+
+        Nothing of a call can be done together with others, before its turn, or after it.
+        """
+        if self._gates is None:
+            raise SharingFailed("there are no gates without device memory")
+        gates, real, calls = self._gates, step == "gated", seat.singles
+        end_ns = _clock() + int(left * 1e9)
+        own, seed = self._own(), secrets.randbits(62)
+        own.fill(calls, seed)
+        gates.stage(calls)
+        copies = self._copies(calls)[:calls]
+        for output in (output for made in seat.single_outputs[:calls] for output in made):
+            poison(output)
+        seat.conductor.wait_ready(left)
+        self._synchronize()
+        seat.turns += 1
+        flags, turn = seat.pointers[2], seat.turns
+        seat.conductor.prepare(GATES if real else GATES_OF_NOTHING, turn)
+        seat.conductor.start()
+        if not seat.conductor.wait_armed(left):
+            return False
+        gates.queue(seat.ring, seat.single_outputs, copies, flags, turn)
+        try:
+            elapsed = gates.go(end_ns, seat.conductor.check_alive)
+        finally:
+            gates.release(calls, flags, turn)
+        if elapsed is None:
+            raise NoAnswer(gone=False)
+        done = seat.conductor.wait(left)
+        if done:
+            found[step].append({"elapsed_ns": elapsed, "seed": seed if real else None})
+        if done and real:
+            gates.fetch(seat.ring, copies)
+            mutated = own.changed(seat.ring, range(calls))
+            arguments = [own.ring.arguments(place) for place in range(calls)]
+            if self._gate_judge is not None and all(self._gate_judge.right()):
+                judged = self._judge.verdict([True] * calls, arguments, copies)
+            else:
+                judged = self._judge.judge(arguments, copies)
+            found["judged"].append({**judged, "mutated": mutated})
+        return done
+
     def _gate(self, seat: Seat, step: str, found: dict[str, Any], left: float) -> bool:
-        """One call whose contents are revealed, at an entry of our choice, when the clock runs."""
-        real = step in ("gated", "called")
+        """One plain call whose contents are revealed, at an entry of our choice, on the clock."""
+        real = step == "called"
         entry = secrets.randbelow(seat.singles)
         # A plain call's outputs are copied to where the measurer asked for them.
-        outputs = seat.single_outputs[entry] if step == "gated" else seat.ring.targets(entry)
-        spare = self._spare_outputs(seat)[0]
+        outputs = seat.ring.targets(entry)
+        copies = self._copies(1)[0]
         seed = secrets.randbits(62)
-        late_flush = seat.singles >= ENOUGH_ENTRIES
-        self._fill(1, seed)
+        own = self._own()
+        own.fill(1, seed)
         for output in outputs:
             poison(output)
         self._device.flush()
         seat.conductor.wait_ready(left)
-        seat.conductor.prepare(_GATES[step], entry)
+        seat.conductor.prepare(_PLAIN[step], entry)
         self._synchronize()
         began = _clock()
-        seat.ring.input_block(entry).copy_(self._own().input_block(0))
-        if late_flush:
-            self._device.flush()
+        seat.ring.input_block(entry).copy_(own.ring.input_block(0))
         self._synchronize()
         seat.conductor.start()
         done = seat.conductor.wait(left)
-        for copy, output in zip(spare, outputs, strict=True):
+        for copy, output in zip(copies, outputs, strict=True):
             copy.copy_(output)
         self._synchronize()
         elapsed = _clock() - began
         if done:
-            found[step].append(
-                {
-                    "elapsed_ns": elapsed,
-                    "seed": seed if real else None,
-                    "entry": entry if real else None,
-                }
-            )
+            times = {"elapsed_ns": elapsed, "seed": seed if real else None}
+            found[step].append({**times, "entry": entry if real else None})
         if done and real:
-            found["judged"].append(self._judged(seat, 1, [spare], [entry]))
+            mutated = own.changed(seat.ring, [entry])
+            judged = self._judge.judge([own.ring.arguments(0)], [copies])
+            found["judged"].append({**judged, "mutated": mutated})
         return done
 
-    def _judged(
-        self,
-        seat: Seat,
-        calls: int,
-        outputs: Sequence[Sequence[torch.Tensor]],
-        entries: Sequence[int],
-    ) -> dict[str, Any]:
-        """Judge outputs for the contents of the first `calls` private entries.
-
-        `entries` say where in the subject's ring each of those contents was.
-        """
-        own = self._own()
-        changed: set[str] = set()
-        for place, entry in enumerate(entries):
-            if not same_bits(own.input_block(place), seat.ring.input_block(entry)):
-                changed |= set(_changed(own, seat.ring, place, entry))
-        judged = self._judge.judge([own.arguments(place) for place in range(calls)], outputs)
-        return {**judged, "mutated": sorted(changed)}
-
-    def _fill(self, entries: int, seed: int) -> None:
-        """Fresh contents in the first private entries."""
-        own = self._own()
-        self._generator.manual_seed(seed)
-        for spec in self._problem.inputs:
-            if spec.source == "scalar":
-                continue
-            column = own.column(spec.name, entries)
-            if spec.source == "random":
-                fill_random(column, spec, self._generator)
-            else:
-                column.copy_(self._buffers.fixed(spec.name).reshape(1, -1))
-
-    def _reveal_all(self, seat: Seat) -> None:
-        seat.ring.inputs.copy_(self._own().inputs[: seat.ring.inputs.numel()])
-
-    def _make_room(self, entries: int) -> None:
-        if self._private is None or self._private.entries < entries:
-            self._private = None
-            inputs = torch.zeros(
-                entries * self._layout.input_bytes, dtype=torch.uint8, device=self._device.device
-            )
-            # Outputs of the reference are made and dropped call by call.
-            outputs = torch.empty(0, dtype=torch.uint8, device=self._device.device)
-            self._private = Ring(self._problem, entries, inputs, outputs)
-
-    def _spare_outputs(self, seat: Seat) -> list[list[torch.Tensor]]:
-        while len(self._spare) < min(AT_ONCE, max(seat.calls, 1)):
+    def _copies(self, count: int) -> list[list[torch.Tensor]]:
+        """Memory of our own for the outputs of `count` calls."""
+        while len(self._spare) < count:
             block = torch.empty(
                 self._layout.output_bytes, dtype=torch.uint8, device=self._device.device
             )
@@ -343,45 +373,18 @@ class Measurer:
             least = min(least or elapsed, elapsed)
         return least
 
-    def _own(self) -> Ring:
-        if self._private is None:
-            raise SharingFailed("no ring was made before this request")
-        return self._private
+    def _own(self) -> Contents:
+        if self._contents is None:
+            raise SharingFailed("no room was made before this request")
+        return self._contents
 
     def _synchronize(self) -> None:
         self._device.synchronize()
 
 
-_GATES = {"gated": ONE, "null_gated": NOTHING, "called": CALL, "null_called": IDLE, "copied": COPY}
+_PLAIN = {"called": CALL, "null_called": NOTHING, "copied": COPY}
 #: Rows and gated calls, of graphs and of plain calls, and of a trusted process with nothing to do.
-SERIES = ("rows", "null_rows", *_GATES)
-
-
-def _at(blocks: Sequence[torch.Tensor], place: Sequence[Any], spec: OutputSpec) -> torch.Tensor:
-    """A tensor that a subject described, if it lies inside the block that it names."""
-    number, offset, strides = place
-    numbers = [number, offset, *strides]
-    if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):
-        raise ValueError("a place holds something else than whole numbers")
-    if number >= len(blocks) or len(strides) != len(spec.shape):
-        raise ValueError("a place names no block, or not one stride per axis")
-    dtype = torch_dtype(spec.dtype)
-    item = size_bytes((1,), spec.dtype)
-    reach = sum((n - 1) * s for n, s in zip(spec.shape, strides, strict=True) if n) + 1
-    size = blocks[number].numel()
-    if offset % item or offset + reach * item > size:
-        raise ValueError("a place lies outside the memory that was handed over")
-    wide = blocks[number][: size - size % item].view(dtype)
-    return torch.as_strided(wide, spec.shape, strides, offset // item)
-
-
-def _changed(own: Ring, theirs: Ring, place: int, entry: int) -> list[str]:
-    pairs = zip(own.problem.inputs, own.arguments(place), theirs.arguments(entry), strict=True)
-    return [
-        spec.name
-        for spec, mine, other in pairs
-        if spec.source != "scalar" and not same_bits(mine, other)
-    ]
+SERIES = ("rows", "null_rows", "gated", "null_gated", *_PLAIN)
 
 
 def _signal(pids: Sequence[int], number: signal.Signals) -> None:

@@ -9,7 +9,18 @@ from typing import Any
 
 import torch
 
-from .control import CALL, COPY, LEAVE, NOTHING, ONE, ROW, Follower, SharedPage
+from .control import (
+    CALL,
+    COPY,
+    GATES,
+    GATES_OF_NOTHING,
+    LEAVE,
+    NOTHING,
+    ROW,
+    ROW_OF_NOTHING,
+    Follower,
+    SharedPage,
+)
 from .loading import last_lines
 from .outside import COPIED, DESTINATION, EXPORTED, GRAPH
 from .ring import Ring
@@ -20,6 +31,7 @@ _WARM_CALLS = 3
 _data_ptr = torch.Tensor.data_ptr
 _stride = torch.Tensor.stride
 _copy = torch.Tensor.copy_
+_add = torch.Tensor.add_
 
 
 class NotCaptured(Exception):  # noqa: N818
@@ -36,7 +48,9 @@ class Player:
         self._row: Any = None
         self._singles: list[Any] = []
         self._nothing: Any = None
-        self._small: Any = None
+        self._small = torch.ones(32, device=runner.device.device)
+        self._flags = 0
+        self._gates = 0
         self._pool: Any = None
         self._stream: Any = None
         self._held: list[list[torch.Tensor]] = []
@@ -52,10 +66,9 @@ class Player:
         """Map the ring: device memory by handles, or host memory by file descriptors."""
         if handles is not None:
             self._driver = Driver()
-            blocks = [
-                device_bytes(self._driver.open(bytes.fromhex(handle))[0], size)
-                for handle, size in zip(handles, sizes, strict=True)
-            ]
+            places = [self._driver.open(bytes.fromhex(handle))[0] for handle in handles]
+            self._flags = places[2]
+            blocks = [device_bytes(p, size) for p, size in zip(places, sizes, strict=False)]
         else:
             blocks = [
                 host_bytes(descriptor, size)
@@ -70,6 +83,7 @@ class Player:
         where each output lies. Raises `CallFailed` or `NotCaptured`.
         """
         ring = self._attached()
+        self._gates = singles
         for _ in range(_WARM_CALLS):
             made = self._runner.apply(ring.arguments(0), ring.targets(0))
             self._runner.device.restore_stream()
@@ -90,8 +104,7 @@ class Player:
 
     def prepare_nothing(self) -> None:
         """Capture a graph of one tiny kernel; raises `NotCaptured`."""
-        self._small = small = torch.ones(32, device=self._runner.device.device)
-        self._nothing = self._captured(lambda _: small.add_(1.0), [0])
+        self._nothing = self._captured(lambda _: _add(self._small, 1.0), [0])
 
     def play(self) -> None:
         """Follow commands until the one to leave; raises `CallFailed` when a call does."""
@@ -104,12 +117,16 @@ class Player:
             try:
                 if command == ROW:
                     self._row.replay()
-                elif command == ONE:
-                    self._singles[entry].replay()
-                elif command == NOTHING:
+                elif command == ROW_OF_NOTHING:
                     self._nothing.replay()
+                elif command == GATES:
+                    self._pass_gates(self._singles, entry)
+                elif command == GATES_OF_NOTHING:
+                    self._pass_gates([self._nothing] * self._gates, entry)
                 elif command == CALL:
                     self._call(ring, entry)
+                elif command == NOTHING:
+                    _add(self._small, 1.0)
                 elif command == COPY:
                     self._copy_out(ring.targets(ring.entries - 1), ring.targets(entry))
                 device.synchronize()
@@ -117,6 +134,21 @@ class Player:
                 follower.fail()
                 raise
             follower.answer()
+
+    def _pass_gates(self, graphs: Sequence[Any], turn: int) -> None:
+        """Queue each call behind its gate, and behind each call the word that it is done."""
+        driver = self._driver
+        if driver is None:
+            raise SharingFailed("there is no device memory here")
+        stream = self._stream.cuda_stream
+        with torch.cuda.stream(self._stream):
+            for number, graph in enumerate(graphs):
+                gate = self._flags + 8 * number
+                driver.wait_value(stream, gate, turn)
+                graph.replay()
+                driver.write_value(stream, gate + 4, turn)
+        self._runner.device.restore_stream()
+        self._follower.armed()
 
     def _call(self, ring: Ring, entry: int) -> None:
         targets = ring.targets(entry)

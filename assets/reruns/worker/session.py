@@ -43,10 +43,12 @@ class Session:
             for candidate in self._group.candidates:
                 if candidate.alive:
                     self._turns.guard(candidate, self._check)
+            self._around.emit("part_begins", part="inside")
             measure_inside(self._turns, self._keep)
             for candidate in self._group.candidates:
                 if candidate.alive:
                     self._turns.turn(candidate, self._conclude_inside)
+            self._around.emit("part_begins", part="outside")
             FromOutside(self._turns, self._facts, self._open).measure()
         except RefereeFailed as error:
             for candidate in self._group.candidates:

@@ -91,6 +91,14 @@ class Driver:
             self._opened[handle] = (address, self._range(address)[1])
         return self._opened[handle]
 
+    def write_value(self, stream: int, pointer: int, value: int) -> None:
+        """Have a stream write 32 bits when it comes to it, after all that was before."""
+        self._call("cuStreamWriteValue32_v2", *_on_stream(stream, pointer, value))
+
+    def wait_value(self, stream: int, pointer: int, value: int) -> None:
+        """Have a stream stand still until the 32 bits there have reached a value."""
+        self._call("cuStreamWaitValue32_v2", *_on_stream(stream, pointer, value))
+
     def close(self) -> None:
         """Unmap everything that was opened."""
         for address, _ in self._opened.values():
@@ -116,6 +124,15 @@ class Driver:
             self._library.cuGetErrorName(code, ctypes.byref(text))
             shown = text.value.decode("ascii") if text.value else str(code)
             raise SharingFailed(f"{name} failed: {shown}")
+
+
+def _on_stream(stream: int, pointer: int, value: int) -> tuple[Any, ...]:
+    return (
+        ctypes.c_void_p(stream),
+        ctypes.c_uint64(pointer),
+        ctypes.c_uint32(value),
+        ctypes.c_uint(0),
+    )
 
 
 def device_bytes(address: int, size_bytes: int, index: int = 0) -> torch.Tensor:
