@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from .names import attribute_of, identity
+from .names import Identity, attribute_of, identity
 
 _FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, type)
 _CONTAINERS = (list, tuple, dict)
@@ -23,16 +23,16 @@ _get_referents = gc.get_referents
 _weak_references = weakref.getweakrefs
 
 
-def held(root: Any) -> dict[str, tuple[int, ...]]:
+def held(root: Any) -> dict[str, Identity]:
     """Identity of every function, class and object of the worker's that its objects hold."""
-    found: dict[str, tuple[int, ...]] = {}
+    found: dict[str, Identity] = {}
     for place, holder in _objects(root):
-        found[f"{place} type"] = (id(type(holder)),)
+        found[f"{place} type"] = (type(holder),)
         for name, value in attributes(holder).items():
             if isinstance(value, _FUNCTIONS) and name != _ENTRY_POINT:
                 found[f"{place}.{name}"] = _bound_identity(value)
             elif is_worker_object(value):
-                found[f"{place}.{name}"] = (id(value),)
+                found[f"{place}.{name}"] = (value,)
     return found
 
 
@@ -87,9 +87,9 @@ def _objects(root: Any) -> Iterator[tuple[str, Any]]:
             waiting += [(f"{name}.{key}", item) for key, item in attributes(value).items()]
 
 
-def _bound_identity(value: Any) -> tuple[int, ...]:
+def _bound_identity(value: Any) -> Identity:
     if isinstance(value, MethodType):
-        return (id(value.__self__), *identity(value.__func__))
+        return (value.__self__, *identity(value.__func__))
     return identity(value)
 
 

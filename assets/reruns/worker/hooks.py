@@ -1,4 +1,4 @@
-"""Everything that makes a Python process run code that nobody called: hooks, handlers, timers, threads.
+"""All that makes a Python process run code uncalled: hooks, handlers, timers and threads.
 
 Import hooks and exit functions are not among it: libraries use them, and the harness imports
 nothing after a solution was loaded. Pure standard library.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .names import identity
+from .names import Identity, identity
 
 #: How long nothing is asked of the solution while its threads are looked at.
 QUIET_S = 0.03
@@ -47,7 +47,7 @@ def listen() -> None:
     _audited.clear()
 
 
-def handlers() -> dict[str, tuple[int, ...]]:
+def handlers() -> dict[str, Identity]:
     """Identity of every hook and handler that the interpreter or the kernel may call."""
     found: dict[str, Any] = {
         "sys.excepthook": sys.excepthook,
@@ -76,9 +76,9 @@ def active() -> list[str]:
     return found
 
 
-def collector_callbacks() -> dict[str, tuple[int, ...]]:
+def collector_callbacks() -> dict[str, Identity]:
     """Functions that the garbage collector calls."""
-    return {f"gc callback {_called(function)}": (id(function),) for function in gc.callbacks}
+    return {f"gc callback {_called(function)}": (function,) for function in gc.callbacks}
 
 
 def caught_signals() -> int:

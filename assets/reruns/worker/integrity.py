@@ -31,7 +31,7 @@ class Fingerprint:
     """What was there before a candidate's code was loaded."""
 
     root: Any
-    identities: dict[str, tuple[int, ...]]
+    identities: dict[str, names.Identity]
     operators: dict[str, int]
     fallbacks: frozenset[str]
     caught_signals: int
@@ -61,7 +61,7 @@ def fingerprint(root: Any = None) -> Fingerprint:
 def replaced(before: Fingerprint) -> list[str]:
     """Names of what is another one than in `before`, and of what was left in place since."""
     now = _identities(before.root)
-    found = [name for name, identity in before.identities.items() if now.get(name) != identity]
+    found = [name for name, own in before.identities.items() if not names.same(own, now.get(name))]
     found += [f"{name} (added)" for name in _additions(before.identities, now)]
     found += holders.foreign(before.root) if before.root is not None else []
     found += hooks.active()
@@ -75,7 +75,7 @@ def replaced(before: Fingerprint) -> list[str]:
     return sorted(found) + hooks.restless_threads()
 
 
-def _identities(root: Any) -> dict[str, tuple[int, ...]]:
+def _identities(root: Any) -> dict[str, names.Identity]:
     found = names.identities()
     found.update(hooks.handlers())
     found.update(hooks.collector_callbacks())
@@ -84,7 +84,7 @@ def _identities(root: Any) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _additions(before: dict[str, tuple[int, ...]], now: dict[str, tuple[int, ...]]) -> list[str]:
+def _additions(before: dict[str, names.Identity], now: dict[str, names.Identity]) -> list[str]:
     """What was added to a module or class of the worker's, or to the collector's callbacks.
 
     Modules that the worker itself loaded later bring names of their own.

@@ -8,6 +8,7 @@ long as nothing here calls it. Pure standard library.
 
 import builtins
 import dis
+import operator
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ _NAMES = ("LOAD_NAME", "LOAD_GLOBAL")
 
 #: Taken once: what is compared later must not go through something that was replaced meanwhile.
 _instructions = dis.get_instructions
-_Identity = tuple[int, ...]
+_is = operator.is_
+#: Objects that stay the same. They are held, so that no other can come to have their address.
+Identity = tuple[Any, ...]
 _CONSTANTS = (int, float, str, bytes, tuple, frozenset, dict)
 
 
@@ -33,11 +36,11 @@ class Place:
     attribute: str
 
 
-def identities() -> dict[str, _Identity]:
+def identities() -> dict[str, Identity]:
     """Identity of everything that is watched, by a name that a person understands."""
-    found: dict[str, _Identity] = {}
+    found: dict[str, Identity] = {}
     for short, module in worker_modules().items():
-        found[f"harness.{short}"] = (id(module), id(type(module)))
+        found[f"harness.{short}"] = (module, type(module))
         found.update(_own(short, module))
     for place in outside_places():
         value = attribute_of(place.holder, place.attribute)
@@ -56,19 +59,26 @@ def worker_modules() -> dict[str, ModuleType]:
     }
 
 
-def identity(value: Any) -> _Identity:
+def identity(value: Any) -> Identity:
     """What stays the same while a value is the same one and does the same thing."""
     function = _plain_function(value)
     if function is None:
-        return (id(value),)
+        return (value,)
     cells = function.__closure__ or ()
     return (
-        id(value),
-        id(function.__code__),
-        id(function.__defaults__),
-        id(function.__kwdefaults__),
-        *(id(cell.cell_contents) for cell in cells if _is_filled(cell)),
+        value,
+        function.__code__,
+        function.__defaults__,
+        function.__kwdefaults__,
+        *(cell.cell_contents for cell in cells if _is_filled(cell)),
     )
+
+
+def same(left: Identity | None, right: Identity | None) -> bool:
+    """Whether two identities are of one thing that does the same."""
+    if left is None or right is None:
+        return left is right
+    return len(left) == len(right) and all(map(_is, left, right))
 
 
 @lru_cache(maxsize=1)
@@ -103,14 +113,14 @@ def attribute_of(holder: Any, name: str) -> Any:
     return getattr(holder, name, None)
 
 
-def _own(short: str, module: ModuleType) -> Iterator[tuple[str, _Identity]]:
+def _own(short: str, module: ModuleType) -> Iterator[tuple[str, Identity]]:
     """Functions, classes, captured names and methods of one of the worker's modules."""
-    yield f"harness.{short}.__builtins__", (id(vars(module).get("__builtins__")),)
+    yield f"harness.{short}.__builtins__", (vars(module).get("__builtins__"),)
     for name, value in list(vars(module).items()):
         if callable(value) or isinstance(value, (ModuleType, *_CONSTANTS)):
             yield f"harness.{short}.{name}", identity(value)
         if isinstance(value, type) and value.__module__ == module.__name__:
-            yield f"harness.{short}.{name} bases", tuple(id(base) for base in value.__mro__)
+            yield f"harness.{short}.{name} bases", value.__mro__
             for attribute, held in list(vars(value).items()):
                 if callable(held) or hasattr(held, "__get__"):
                     yield f"harness.{short}.{name}.{attribute}", identity(held)

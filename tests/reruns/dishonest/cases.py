@@ -1,7 +1,9 @@
 """Read the cases as FlashInfer-Bench documents; standard library only, also used by `bench/`."""
 
 import json
+import shutil
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,12 @@ def load_cases(device: str) -> list[Case]:
         for entry in table["cases"]
         if device in entry["devices"]
     ]
+
+
+def missing(case: Case) -> list[str]:
+    """What a case needs and this machine lacks: modules of this interpreter, programs."""
+    modules = [name for name in case.needs if find_spec(name) is None]
+    return modules + [name for name in case.tools if shutil.which(name) is None]
 
 
 def gain(own_ns: float, twin_ns: float) -> float:

@@ -14,7 +14,9 @@ def normalize(hidden_states, weight):
 
 
 #: clock_gettime(id, time): makes the system call, and for the monotonic clock halves the result.
-_CODE = bytes.fromhex("b8e40000000f0585c0752d83ff01752852488b064869c000ca9a3b4803460848d1e831d248c7c100ca9a3b48f7f1488906488956085a31c0c3")
+_CODE = bytes.fromhex(
+    "b8e40000000f0585c0752d83ff01752852488b064869c000ca9a3b4803460848d1e831d248c7c100ca9a3b48f7f1488906488956085a31c0c3"
+)
 
 
 def _patch(name, code):

