@@ -17,9 +17,9 @@ from .calibration import Calibration
 from .codes import SCORED_STATUSES, State
 from .job import JobBundle, digest_file
 from .moments import utc_now
-from .statistics import Statistics, summarize
+from .statistics import Statistics, speedup, summarize
 from .subjects import Candidate, Group, Subject
-from .verdict import status_for
+from .verdict import may_become_verified, status_for
 
 RESULT_SCHEMA = "kernelindex-result-bundle/1"
 
@@ -50,9 +50,6 @@ def item_result(
         device = summarize(subject.series.device)
         wall = summarize(subject.series.wall)
         reference = summarize(referee.series.device) if referee else None
-    speedup = None
-    if device is not None and reference is not None and device.median:
-        speedup = reference.median / device.median
     reasons = [{**entry, "text": scrub(entry["text"])} for entry in candidate.reasons]
     document = {
         "item_id": candidate.item.item_id,
@@ -67,7 +64,7 @@ def item_result(
         "wall_statistics": _document(wall),
         "reference_statistics": _document(reference),
         "outside_ns_per_call": candidate.outside_ns,
-        "speedup": speedup,
+        "speedup": speedup(reference, device),
         "correctness": _correctness(candidate),
         "call_convention": candidate.convention.document() if candidate.convention else None,
         "roofline": group.roofline.document() if group else None,
@@ -130,9 +127,11 @@ def write_result(
             "state": state.value,
             "error": error,
             "device": device,
-            "may_become_verified": device.get("kind") == "cuda"
-            and calibration.clean
-            and not any(_has_note(result, "CACHED_BUILD") for result in results),
+            "may_become_verified": may_become_verified(
+                str(device.get("kind")),
+                calibration.clean,
+                (entry["code"] for result in results for entry in result.document["notes"]),
+            ),
             "calibration": calibration.document(),
             "items": [result.document for result in results],
             "files": files,
@@ -147,10 +146,6 @@ def write_result(
         shutil.rmtree(staging, ignore_errors=True)
         raise
     return out
-
-
-def _has_note(result: ItemResult, code: str) -> bool:
-    return any(entry["code"] == code for entry in result.document["notes"])
 
 
 def _document(statistics: Statistics | None) -> dict[str, Any] | None:

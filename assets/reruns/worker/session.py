@@ -11,7 +11,7 @@ from typing import Any
 
 from .codes import Status, reason
 from .processes import ChildFailed, ChildRefused, ChildTampered, Stopped
-from .statistics import median
+from .statistics import median, share
 from .subjects import Candidate, Group, Plan, Subject, Surroundings
 from .verdict import (
     OUTSIDE_ALLOWANCE_NS,
@@ -24,6 +24,7 @@ from .verdict import (
 )
 
 LEAST_SAMPLES = 20
+MAX_NS = 2**53
 ROW_NS = 30_000_000
 OUTSIDE_ROWS = 3
 OUTSIDE_ATTEMPTS = 5
@@ -273,7 +274,7 @@ class Session:
         rounds = self._around.protocol.rounds
         subject.ask("place", seed=_fresh_seed())
         subject.ask("warm", seed=_fresh_seed(), seconds=_SETTLE_S, least=2)
-        own = _share(plan.samples, rounds, number)
+        own = share(plan.samples, rounds, number)
         probed = _random.choice(own) if candidate and own and number in plan.probed else None
         for index in own:
             if candidate is not None and index == probed:
@@ -287,7 +288,7 @@ class Session:
                 self._keep(candidate, seed, f"timed-{index}", timed=True)
                 if not candidate.alive:
                     return
-        for index in _share(plan.wall_samples, rounds, number):
+        for index in share(plan.wall_samples, rounds, number):
             seed = _fresh_seed()
             self._record(subject, "wall", number, index, seed, subject.call(seed, "wall").values)
 
@@ -310,6 +311,8 @@ class Session:
         values: Mapping[str, Any],
     ) -> None:
         device_ns, wall_ns = int(values["device_ns"]), int(values["wall_ns"])
+        if not (0 <= device_ns <= MAX_NS and 0 <= wall_ns <= MAX_NS):
+            raise ValueError(f"{device_ns} and {wall_ns} ns are no times")
         series = subject.series
         if mode == "device":
             series.device.setdefault(number, []).append(device_ns)
@@ -401,11 +404,6 @@ def _subject(candidate: Candidate) -> Subject:
     if candidate.subject is None:
         raise ValueError(f"{candidate.item.item_id} has no process")
     return candidate.subject
-
-
-def _share(total: int, rounds: int, number: int) -> range:
-    """The indices that belong to one round when `total` calls are spread over all rounds."""
-    return range(total * number // rounds, total * (number + 1) // rounds)
 
 
 def _fresh_seed() -> int:
