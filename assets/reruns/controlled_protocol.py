@@ -24,6 +24,7 @@ from assets.manifests.kinds import (
     Metadata,
     ProtocolCorrectness,
 )
+from assets.reruns.result_documents import EnvironmentDocument
 from assets.reruns.worker.job import PROTOCOL_NAME, Protocol
 
 COMPARATOR = "kernelindex_controlled"
@@ -72,24 +73,24 @@ def protocol_manifest(parameters: dict[str, Any], on_gpu: bool) -> Manifest:
     )
 
 
-def environment_of_result(environment: dict[str, Any]) -> Environment:
+def environment_of_result(environment: EnvironmentDocument) -> Environment:
     """The environment of a result bundle's `environment.json`.
 
     Raises:
         KeyError, pydantic.ValidationError: parts are missing or are no names.
     """
-    device, software = environment["device"], environment["software"]
-    on_gpu = device["kind"] == "cuda"
+    device, software = environment.device, environment.software
+    on_gpu = device.kind == "cuda"
     if on_gpu:
-        hardware = names.actual_hardware(device["name"])
+        hardware = names.actual_hardware(device.name or "")
     else:
-        hardware = names.Hardware("unknown", "CPU", environment["cpu"]["architecture"].lower())
+        hardware = names.Hardware("unknown", "CPU", environment.cpu.architecture.lower())
     libraries = {
-        names.map_language(name): str(version)[:100]
+        names.map_language(name): version[:100]
         for name, version in software.items()
         if name not in ("torch", "cuda") and names.TOKEN.match(names.map_language(name))
     }
-    watts = device.get("power_limit_milliwatts")
+    watts = device.power_limit_milliwatts
     cuda = software.get("cuda") or None
     manifest = Manifest.of(
         ExecutionEnvironment(
@@ -97,12 +98,12 @@ def environment_of_result(environment: dict[str, Any]) -> Environment:
                 vendor=hardware.vendor,
                 product=hardware.product,
                 architecture=hardware.architecture,
-                memory_bytes=device.get("memory_bytes") or None,
+                memory_bytes=device.memory_bytes or None,
                 count=1 if on_gpu else None,
             ),
             software=EnvironmentSoftware(
-                operating_system=str(environment["operating_system"])[:200],
-                driver=device.get("driver"),
+                operating_system=environment.operating_system[:200],
+                driver=device.driver,
                 cuda_toolkit=cuda,
                 framework=Framework(name="pytorch", version=software["torch"]),
                 libraries=libraries or None,
@@ -110,8 +111,8 @@ def environment_of_result(environment: dict[str, Any]) -> Environment:
             settings=EnvironmentSettings(
                 clocks_locked=False,
                 power_limit_watts=watts / 1000 if watts else None,
-                persistence_mode=device.get("persistence_mode"),
-                ecc_enabled=device.get("ecc_enabled"),
+                persistence_mode=device.persistence_mode,
+                ecc_enabled=device.ecc_enabled,
             ),
         ),
         Metadata(
@@ -119,18 +120,17 @@ def environment_of_result(environment: dict[str, Any]) -> Environment:
             title=f"{hardware.product} (controlled rerun)"[:200],
         ),
     )
-    driver = device.get("driver")
     summary = [
         *([f"CUDA {cuda}"] if cuda else []),
         f"pytorch {software['torch']}",
-        *([f"driver {driver}"] if driver else []),
+        *([f"driver {device.driver}"] if device.driver else []),
         PROTOCOL_NAME if on_gpu else f"{PROTOCOL_NAME} on a CPU",
     ]
     major = (cuda or "").partition(".")[0]
     return Environment(
         manifest,
-        str(device.get("name", "CPU")),
+        device.name or "CPU",
         hardware,
-        int(major) if major.isdigit() else None,
+        int(major) if major.isdecimal() and len(major) < 10 else None,
         " · ".join(summary),
     )

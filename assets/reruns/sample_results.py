@@ -16,7 +16,8 @@ from pathlib import Path
 from assets.leaderboards.build import build_database
 from assets.leaderboards.reproduction import examine_database
 from assets.reruns.errors import ResultRefusedError
-from assets.reruns.results import Imported, import_result, session_id_of
+from assets.reruns.published_sessions import session_id_of
+from assets.reruns.results import Imported, import_result
 from assets.tables.database import create_published_view
 from assets.tables.warehouse import Warehouse
 from assets.traces.pull import SAMPLE_DIRECTORY

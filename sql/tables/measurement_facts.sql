@@ -12,6 +12,10 @@ with hidden as (
     select published_runs.run_digest
     from published_runs
     semi join identity_aliases using (implementation_digest)
+
+    union all
+
+    select run_digest from trials
 )
 
 select

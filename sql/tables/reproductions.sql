@@ -65,3 +65,4 @@ select
     publication_id,
     published_at
 from published_reproductions
+anti join trials using (run_digest)

@@ -31,6 +31,7 @@ with combinations as (
         reference_digest
     from published_runs
     anti join identity_aliases using (implementation_digest)
+    anti join trials using (run_digest)
 ),
 
 grouped as materialized (

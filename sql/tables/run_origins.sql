@@ -42,6 +42,7 @@ with combinations as (
         published_at
     from published_runs
     anti join identity_aliases using (implementation_digest)
+    anti join trials using (run_digest)
 )
 
 select

@@ -19,6 +19,7 @@ with combinations as (
         path
     from published_runs
     anti join identity_aliases using (implementation_digest)
+    anti join trials using (run_digest)
 )
 
 select

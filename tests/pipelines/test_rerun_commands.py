@@ -249,7 +249,7 @@ def edited_bundle(folder: Path) -> None:
         (damage_samples, "samples.jsonl"),
         (cut_result, "result.json is no"),
         (other_nonce, "nonce"),
-        (other_status, "passed without"),
+        (other_status, "status is PASSED; "),
         (better_median, "samples.jsonl gives"),
         (extra_file, "extra.txt is not listed"),
         (missing_log, "is not there"),

@@ -77,7 +77,7 @@ def test_a_cpu_run_can_never_become_verified(finished: Run) -> None:
     result = finished.result()
     assert not result.result.may_become_verified
     assert "CPU_FALLBACK" in [entry.code for entry in result.result.calibration.reasons]
-    assert result.environment["cpu_fallback"] is True
+    assert result.environment.cpu_fallback is True
 
 
 def test_every_item_is_announced_with_its_status(finished: Run) -> None:

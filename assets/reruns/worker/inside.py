@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .codes import reason
+from .statistics import share
 from .subjects import Candidate, Plan
 from .turns import Turns
 
 LEAST_SAMPLES = 20
 PROBED_ROUNDS = 3
+MAX_NS = 2**53
 _SETTLE_S = 0.02
 _random = secrets.SystemRandom()
 
@@ -78,7 +80,7 @@ def _round(turns: Turns, keep: Keep, candidate: Candidate | None, plan: Plan, nu
     rounds = turns.around.protocol.rounds
     subject.ask("place", seed=fresh_seed())
     subject.ask("warm", seed=fresh_seed(), seconds=_SETTLE_S, least=2)
-    own = _share(plan.samples, rounds, number)
+    own = share(plan.samples, rounds, number)
     probed = _random.choice(own) if candidate and own and number in plan.probed else None
     for index in own:
         if candidate is not None and index == probed:
@@ -92,7 +94,7 @@ def _round(turns: Turns, keep: Keep, candidate: Candidate | None, plan: Plan, nu
             keep(candidate, seed, f"timed-{index}", True)
             if not candidate.alive:
                 return
-    for index in _share(plan.wall_samples, rounds, number):
+    for index in share(plan.wall_samples, rounds, number):
         seed = fresh_seed()
         values = subject.call(seed, "wall").values
         _record(turns, candidate, "wall", number, index, seed, values)
@@ -119,6 +121,8 @@ def _record(
 ) -> None:
     subject = turns.subject_of(candidate)
     device_ns, wall_ns = int(values["device_ns"]), int(values["wall_ns"])
+    if not (0 <= device_ns <= MAX_NS and 0 <= wall_ns <= MAX_NS):
+        raise ValueError(f"{device_ns} and {wall_ns} ns are no times")
     series = subject.series
     if mode == "device":
         series.device.setdefault(number, []).append(device_ns)
@@ -137,8 +141,3 @@ def _record(
             "wall_ns": wall_ns if mode == "wall" else None,
         }
     )
-
-
-def _share(total: int, rounds: int, number: int) -> range:
-    """The indices that belong to one round when `total` calls are spread over all rounds."""
-    return range(total * number // rounds, total * (number + 1) // rounds)

@@ -116,6 +116,11 @@ def status_for(reasons: Iterable[Mapping[str, str]]) -> Status:
     return next((status for status in _PRECEDENCE if status in found), Status.PASSED)
 
 
+def may_become_verified(kind: str, clean: bool, note_codes: Iterable[str]) -> bool:
+    """Whether a session on such a device, with these notes on its items, can verify anything."""
+    return kind == "cuda" and clean and "CACHED_BUILD" not in set(note_codes)
+
+
 def reason_of_failure(error: ChildFailed) -> dict[str, str]:
     """The reason for a request that a candidate's process did not answer well."""
     if isinstance(error, ChildRefused):
