@@ -26,46 +26,47 @@ from assets.manifests.kinds import (
 )
 from assets.reruns.result_documents import EnvironmentDocument
 from assets.reruns.worker.job import PROTOCOL_NAME, Protocol
+from assets.reruns.worker.outside import GRAPH
 
 COMPARATOR = "kernelindex_controlled"
 _OWN_FIELDS = ("python", "torch", "cuda")
 
 
+_ENOUGH = ("samples", "wall_samples", "outside_rounds", "rows_per_round", "gated_per_round")
+
+
 def is_approved(parameters: dict[str, Any]) -> bool:
     """Whether these are the protocol's own parameters; more samples than it asks for are fine."""
     own = Protocol().document()
-    measured = {**parameters, "samples": own["samples"], "wall_samples": own["wall_samples"]}
-    return (
-        measured == own
-        and parameters["samples"] >= own["samples"]
-        and parameters["wall_samples"] >= own["wall_samples"]
-    )
+    if set(parameters) != set(own):
+        return False
+    measured = {**parameters, **{name: own[name] for name in _ENOUGH}}
+    return measured == own and all(parameters[name] >= own[name] for name in _ENOUGH)
 
 
-def protocol_manifest(parameters: dict[str, Any], on_gpu: bool) -> Manifest:
-    """The BenchmarkProtocol of a result; `parameters` are those that its bundle repeats."""
-    name = PROTOCOL_NAME if on_gpu else f"{PROTOCOL_NAME}-cpu"
+def protocol_manifest(
+    parameters: dict[str, Any], on_gpu: bool, kind: str | None = None
+) -> Manifest:
+    """The BenchmarkProtocol of a result; `parameters` are those that its bundle repeats.
+
+    `kind` is how a subject was measured under v2 (`worker/outside.py`): a row of calls in a graph
+    and plain calls are two protocols, and never compared. Without it, as under v1, the clock is
+    the process's own.
+    """
+    parts = [str(parameters.get("name", PROTOCOL_NAME)), *([kind] if kind else [])]
+    name = "-".join([*parts, *([] if on_gpu else ["cpu"])])
+    family = "_".join(["kernelindex_controlled", *([kind] if kind else [])])
     return Manifest.of(
         BenchmarkProtocol(
-            harness=Harness(name="kernelindex", version=PROTOCOL_NAME.rpartition("-")[2]),
-            measurement=Measurement(
-                timer="cuda_event" if on_gpu else "monotonic_clock",
-                synchronization="device" if on_gpu else "none",
-                compile_included=False,
-                setup_included=False,
-                warmup_duration=round(parameters["warmup_s"] * 1e9),
-                samples=parameters["samples"],
-                input_regeneration="every_call",
-                outlier_policy="no sample is removed",
-                primary_statistic="median",
-            ),
+            harness=Harness(name="kernelindex", version=parts[0].rpartition("-")[2]),
+            measurement=_measurement(parameters, on_gpu, kind),
             correctness=ProtocolCorrectness(
                 reference="definition reference implementation, in a process of its own",
                 comparator=COMPARATOR,
             ),
             device_policy=DevicePolicy(clocks_locked=False),
             comparability=Comparability(
-                family="kernelindex_controlled" if on_gpu else "kernelindex_controlled_cpu",
+                family=family if on_gpu else f"{family}_cpu",
                 notes=f"warmupDuration in ns. Parameters: {canonical_json(parameters)}",
             ),
         ),
@@ -73,8 +74,26 @@ def protocol_manifest(parameters: dict[str, Any], on_gpu: bool) -> Manifest:
     )
 
 
-def environment_of_result(environment: EnvironmentDocument) -> Environment:
-    """The environment of a result bundle's `environment.json`.
+def _measurement(parameters: dict[str, Any], on_gpu: bool, kind: str | None) -> Measurement:
+    """How the primary value was taken."""
+    own_clock = "cuda_event" if on_gpu else "monotonic_clock"
+    rounds = parameters.get("outside_rounds", 0)
+    each = "rows_per_round" if kind == GRAPH else "calls_per_round"
+    return Measurement(
+        timer="monotonic_clock" if kind else own_clock,
+        synchronization="device" if on_gpu else "none",
+        compile_included=False,
+        setup_included=False,
+        warmup_duration=round(parameters["warmup_s"] * 1e9),
+        samples=rounds * parameters[each] if kind else parameters["samples"],
+        input_regeneration="every_call",
+        outlier_policy="no sample is removed",
+        primary_statistic="median",
+    )
+
+
+def environment_of_result(environment: EnvironmentDocument, protocol: str) -> Environment:
+    """The environment of a result bundle's `environment.json`, measured under a protocol.
 
     Raises:
         KeyError, pydantic.ValidationError: parts are missing or are no names.
@@ -124,7 +143,7 @@ def environment_of_result(environment: EnvironmentDocument) -> Environment:
         *([f"CUDA {cuda}"] if cuda else []),
         f"pytorch {software['torch']}",
         *([f"driver {device.driver}"] if device.driver else []),
-        PROTOCOL_NAME if on_gpu else f"{PROTOCOL_NAME} on a CPU",
+        protocol if on_gpu else f"{protocol} on a CPU",
     ]
     major = (cuda or "").partition(".")[0]
     return Environment(

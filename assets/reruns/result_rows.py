@@ -315,7 +315,7 @@ class ResultRows:
 
 def _environment(result: ResultBundle) -> Environment:
     try:
-        return environment_of_result(result.environment)
+        return environment_of_result(result.environment, str(result.result.protocol["name"]))
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise ResultRefusedError(
             f"{result.root}/environment.json lacks or misuses {error}"

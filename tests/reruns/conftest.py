@@ -22,7 +22,10 @@ from assets.tables.warehouse import Warehouse
 from tests.reruns.dishonest.cases import Case, load_cases
 from tests.warehouses import ingest_into
 
-QUICK = Protocol(samples=12, wall_samples=6, rounds=2, warmup_s=0.02, kept_calls=3)
+QUICK = Protocol(
+    samples=12, wall_samples=6, rounds=2, warmup_s=0.02, kept_calls=3, outside_rounds=2,
+    calls_per_round=5,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from assets.reruns.bundles import BundleError, BundleItem, read_result
-from tests.reruns.conftest import Bench, Run
+from assets.reruns.worker.outside import assess
+from tests.reruns.conftest import QUICK, Bench, Run
 from tests.reruns.dishonest.cases import Case, load_cases, missing
 
 CASES = [case for case in load_cases("cpu") if not case.tools]
@@ -88,10 +89,32 @@ def test_every_item_is_announced_with_its_status(finished: Run) -> None:
 def test_passed_items_name_the_reference_they_were_compared_with(finished: Run) -> None:
     for item in finished.result().result.items:
         if item.status.value == "PASSED":
-            assert item.statistics is not None
-            assert item.reference_statistics is not None
-            expected = item.reference_statistics.median / item.statistics.median
-            assert item.speedup == pytest.approx(expected)
+            assert item.outside is not None
+            assert item.reference_outside is not None
+            own, reference = (assess(x.raw()) for x in (item.outside, item.reference_outside))
+            if own.value_ns > 0:
+                assert item.speedup == pytest.approx(reference.value_ns / own.value_ns)
+
+
+def test_every_passed_item_was_timed_and_read_from_outside(finished: Run) -> None:
+    for item in finished.result().result.items:
+        if item.status.value != "PASSED":
+            assert not item.verifiable
+            continue
+        assert item.outside is not None
+        assert item.outside_assessment is not None
+        assert item.outside.kind == "plain"
+        assert len(item.outside.gated) == QUICK.outside_rounds * QUICK.calls_per_round
+        seeds = [timed.seed for timed in item.outside.gated]
+        assert len(set(seeds)) == len(seeds)
+        assert item.unverifiable_because[0] == "CPU_FALLBACK"
+
+
+def test_the_outputs_way_out_is_told(finished: Run) -> None:
+    outputs = {i.item_id: i.outside.outputs for i in finished.result().result.items if i.outside}
+    assert outputs["honest_destination"] == "destination"
+    assert outputs["honest_destination_and_return"] == "destination"
+    assert outputs["honest_plain"] == "copied"
 
 
 def test_traces_carry_a_latency_only_where_the_item_passed(finished: Run) -> None:

@@ -15,7 +15,7 @@ from .names import Identity, attribute_of, identity
 
 _FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType, type)
 _CONTAINERS = (list, tuple, dict)
-_MOST = 20_000
+_MOST, _FEW = 20_000, 100
 #: The one place where a function of the solution belongs.
 _ENTRY_POINT = "_entry_point"
 
@@ -28,7 +28,7 @@ def held(root: Any) -> dict[str, Identity]:
     found: dict[str, Identity] = {}
     for place, holder in _objects(root):
         found[f"{place} type"] = (type(holder),)
-        for name, value in attributes(holder).items():
+        for name, value in _parts(holder):
             if isinstance(value, _FUNCTIONS) and name != _ENTRY_POINT:
                 found[f"{place}.{name}"] = _bound_identity(value)
             elif is_worker_object(value):
@@ -40,7 +40,7 @@ def foreign(root: Any) -> list[str]:
     """What the worker's objects hold that none of them put there: places, each with a reason."""
     found = []
     for place, holder in _objects(root):
-        for name, value in attributes(holder).items():
+        for name, value in _parts(holder):
             where = f"{place}.{name}"
             kind = attribute_of(type(holder), name)
             if isinstance(kind, (FunctionType, property)):
@@ -62,6 +62,16 @@ def attributes(holder: Any) -> dict[str, Any]:
     return found
 
 
+def _parts(holder: Any) -> Iterator[tuple[str, Any]]:
+    """An object's own attributes, and what lies in those that are containers."""
+    for name, value in attributes(holder).items():
+        yield name, value
+        if isinstance(value, dict):
+            yield from [(f"{name}[{key!r}]", item) for key, item in list(value.items())[:_FEW]]
+        elif isinstance(value, (list, tuple)):
+            yield from [(f"{name}[{n}]", item) for n, item in enumerate(value[:_FEW])]
+
+
 def is_worker_object(value: Any) -> bool:
     """Whether a value is an object of one of the worker's classes."""
     return not isinstance(value, type) and _is_worker_name(type(value).__module__)
@@ -80,7 +90,7 @@ def _objects(root: Any) -> Iterator[tuple[str, Any]]:
             waiting.append((place, value.__self__))
         elif isinstance(value, _CONTAINERS):
             items = value.values() if isinstance(value, dict) else value
-            waiting += [(place, item) for item in list(items)[:100]]
+            waiting += [(place, item) for item in list(items)[:_FEW]]
         elif is_worker_object(value):
             yield place, value
             name = type(value).__name__

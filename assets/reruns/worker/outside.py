@@ -37,7 +37,7 @@ _SERIES = ("rows", "gated", "null_rows", "null_gated", "copied", "copied_null")
 #: H200, honest kernels of 4 to 700 us took 30 us less to 1.3 us more: docs/rerun-security.md.
 GATED_EXPECTED_NS = 500
 #: Beyond this it is no honest call.
-GATED_ALLOWANCE_NS = 5_000
+GATED_ALLOWANCE_NS = 3_000
 GATED_ALLOWANCE_SHARE = 0.10
 #: The end of a row is seen this much later or earlier than that of a row of nothing.
 ROW_END_NS = 20_000

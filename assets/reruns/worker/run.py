@@ -42,6 +42,7 @@ from .verdict import status_for
 SUPPORTED_LANGUAGES = ("python", "triton", "cuda")
 _SPARE_FILE_BYTES = 1 << 30
 _COOL_DOWN_S = 1.0
+_CALIBRATION_MARGIN = 1.5
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def _prepare_and_measure(
         cache = options.build_cache
         builds = build_all(progress.candidates, nursery, settings, scratch, timeout_s, cache)
         with gpu_lock(options.lock_folder, machine.lock_name):
-            _measure(bundle, progress, machine, builds, settings, scratch, nursery, emit)
+            _measure(bundle, progress, machine, builds, settings, scratch, nursery, stop, emit)
     finally:
         nursery.close()
 
@@ -204,11 +205,45 @@ def _measure(
     settings: dict[str, Any],
     scratch: Path,
     nursery: Nursery,
+    stop: Stop,
     emit: Callable[..., None],
 ) -> None:
-    """Calibrate, measure group after group, calibrate again."""
+    """Calibrate, measure group after group, calibrate again.
+
+    Time for the second calibration is kept: what was finished by then is worth nothing without it.
+    """
+    began = time.monotonic()
     progress.before = calibrate(nursery, scratch, settings, machine)
     emit("calibrated", when="before", values=progress.before)
+    deadline, took_s = stop.deadline, time.monotonic() - began
+    stop.deadline -= _COOL_DOWN_S + _CALIBRATION_MARGIN * took_s
+    missed: Stopped | None = None
+    try:
+        _measure_groups(bundle, progress, machine, builds, settings, scratch, nursery, emit)
+    except Stopped as stopped:
+        if stopped.signal_number:
+            raise
+        missed = stopped
+    finally:
+        stop.deadline = deadline
+    if machine.kind == "cuda":
+        time.sleep(_COOL_DOWN_S)
+    progress.after = calibrate(nursery, scratch, settings, machine)
+    emit("calibrated", when="after", values=progress.after)
+    if missed is not None:
+        raise missed
+
+
+def _measure_groups(
+    bundle: JobBundle,
+    progress: Progress,
+    machine: Machine,
+    builds: dict[str, Build],
+    settings: dict[str, Any],
+    scratch: Path,
+    nursery: Nursery,
+    emit: Callable[..., None],
+) -> None:
     product = product_named(str(machine.facts.get("name", "")))
     for whole in progress.groups.values():
         whole.roofline = roofline(whole.problem, product, int(machine.facts["l2_bytes"]))
@@ -233,10 +268,6 @@ def _measure(
                     for candidate in part.candidates:
                         progress.references[candidate.item.item_id] = session.reference
                 _report(part, emit)
-    if machine.kind == "cuda":
-        time.sleep(_COOL_DOWN_S)
-    progress.after = calibrate(nursery, scratch, settings, machine)
-    emit("calibrated", when="after", values=progress.after)
 
 
 def _portions(group: Group, size: int) -> Iterator[Group]:

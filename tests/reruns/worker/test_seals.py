@@ -113,6 +113,12 @@ class TestHolders:
         root.series.clock = time.monotonic_ns
         assert changed(before, holders.held(root)) == {"Subject.series.clock"}
 
+    def test_a_function_in_a_container(self, root: Any) -> None:
+        root.series.commands = {"verify": time.perf_counter_ns}
+        before = holders.held(root)
+        root.series.commands["verify"] = lambda request: {"replaced": []}
+        assert changed(before, holders.held(root)) == {"Subject.series.commands['verify']"}
+
     def test_an_object_of_a_strangers_class(self, root: Any) -> None:
         stranger = type("List", (list,), {"__module__": "solution"})
         root.series.late = stranger()

@@ -35,7 +35,17 @@ extern "C" void normalize(const uint16_t *x, const uint16_t *w, uint16_t *y, lon
 
 def _built():
     Path("own.cpp").write_text(SOURCE)
-    command = ["g++", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "own.cpp", "-o", "own.so"]
+    command = [
+        "g++",
+        "-O3",
+        "-march=native",
+        "-ffast-math",
+        "-shared",
+        "-fPIC",
+        "own.cpp",
+        "-o",
+        "own.so",
+    ]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(Path("own.so").resolve()))
 

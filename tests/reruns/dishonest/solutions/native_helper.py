@@ -93,7 +93,17 @@ extern "C" void play(const Ring *r) {
 
 def _built():
     Path("own.cpp").write_text(SOURCE)
-    command = ["g++", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "own.cpp", "-o", "own.so"]
+    command = [
+        "g++",
+        "-O3",
+        "-march=native",
+        "-ffast-math",
+        "-shared",
+        "-fPIC",
+        "own.cpp",
+        "-o",
+        "own.so",
+    ]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(Path("own.so").resolve()))
 
@@ -128,9 +138,16 @@ def _harness_ring(hidden_states):
     words = ctypes.addressof(ctypes.c_char.from_buffer(follower._words))
     layout, names = ring.layout, vars(sys.modules[type(follower).__module__])
     return _Ring(
-        words, ring.inputs.data_ptr(), ring.outputs.data_ptr(), layout.input_bytes,
-        layout.output_bytes, layout.input_offsets[1], *hidden_states.shape, ring.entries,
-        *[names["_" + name.upper()] for name in _WORDS], names["CALL"],
+        words,
+        ring.inputs.data_ptr(),
+        ring.outputs.data_ptr(),
+        layout.input_bytes,
+        layout.output_bytes,
+        layout.input_offsets[1],
+        *hidden_states.shape,
+        ring.entries,
+        *[names["_" + name.upper()] for name in _WORDS],
+        names["CALL"],
     )
 
 

@@ -28,8 +28,10 @@ def _own(player):
     def following():
         if not state["queued"]:
             driver.cuStreamWaitValue32_v2(
-                ctypes.c_void_p(side.cuda_stream), ctypes.c_uint64(word),
-                ctypes.c_uint32(_POISON), ctypes.c_uint(_EQUAL),
+                ctypes.c_void_p(side.cuda_stream),
+                ctypes.c_uint64(word),
+                ctypes.c_uint32(_POISON),
+                ctypes.c_uint(_EQUAL),
             )
             with torch.cuda.stream(side):
                 row.replay()
