@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "reruns")]
 
-from dishonest.cases import load_cases  # noqa: E402
+from dishonest.cases import Case, gain, load_cases, missing  # noqa: E402
 
 from assets.reruns.job_bundles import BundleItem, write_bundle  # noqa: E402
 from assets.reruns.worker.build import build_worker  # noqa: E402
@@ -37,6 +37,9 @@ from assets.reruns.worker.job import JobBundle, Limits, Protocol  # noqa: E402
 
 FAMILIES = ("rmsnorm", "gemm")
 LANGUAGES = ("python", "triton", "cuda")
+#: A cheat may not gain more than this over its honest twin, where its claim is verifiable.
+MOST_GAIN = 0.05
+LEAST_NS = 20_000
 WORKLOADS = ("reported", "largest", "middle", "smallest")
 
 
@@ -74,6 +77,7 @@ def options(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--worker-argument", action="append", default=[], help="passed on to the worker, as =--NAME"
     )
+    parser.add_argument("--texts", action="store_true", help="print every reason in full")
     parser.add_argument("--deadline-s", type=float, default=540.0, help="of one worker run")
     return parser
 
@@ -85,32 +89,82 @@ def out_folder(chosen: argparse.Namespace) -> Path:
 
 
 def try_cases(chosen: argparse.Namespace, out: Path) -> int:
-    cases = {case.name: case for case in load_cases("cpu" if chosen.gpu == "cpu" else "cuda")}
-    cases = {
-        name: case for name, case in cases.items() if not chosen.solution or name in chosen.solution
-    }
+    cases = {case.name: case for case in chosen_cases(chosen)}
     items = [BundleItem(c.name, c.definition, c.workload, c.solution) for c in cases.values()]
-    protocol = Protocol()
+    protocol = Protocol(samples=60, wall_samples=20, rounds=4, warmup_s=0.1)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         limits = Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=150.0)
         bundle = write_bundle(work / "job", items, reason="bench", protocol=protocol, limits=limits)
         result, seconds = run_worker(bundle, work / "result", chosen, chosen.gpu, work)
         archive(out / "dishonest-results.tar.gz", [work / "result"])
-    wrong = 0
+    values = {i["item_id"]: value_of(i, least=chosen.gpu == "cpu") for i in result["items"]}
+    wrong, rows = 0, []
     for item in result["items"]:
+        case = cases[item["item_id"]]
         codes = [entry["code"] for entry in item["reasons"]]
-        problem = cases[item["item_id"]].judge(item["status"], codes)
+        gained = gain_of(case, item, values)
+        problem = case.judge(item["status"], codes)
+        claimed = is_claim(item, values.get(case.twin or ""), chosen)
+        if problem is None and gained is not None and gained > MOST_GAIN and claimed:
+            problem = f"gained {gained:.1%} over {case.twin}"
         wrong += problem is not None
+        rows.append({"name": case.name, "kind": case.kind, "value_ns": values[case.name],
+                     "gain": gained, "problem": problem})  # fmt: skip
         mark = "ok  " if problem is None else "BAD "
-        print(mark, f"{item['item_id']:32}", item["status"], ",".join(codes), problem or "")
-        if problem is not None:
+        figures = f"{values[case.name] / 1000:10.2f} us" if values[case.name] else ""
+        print(mark, f"{case.name:26}", item["status"], ",".join(codes), figures,
+              "" if gained is None else f"gain {gained:+.1%}", problem or "")  # fmt: skip
+        if problem is not None or chosen.texts:
             for entry in item["reasons"]:
                 print("      ", entry["text"][:600])
     print(f"{len(result['items'])} cases, {wrong} wrong, state {result['state']}, {seconds:.0f} s")
     print_machine(result)
-    save(out / "dishonest-summary.json", {"wrong": wrong, "seconds": seconds, "result": result})
+    summary = {"wrong": wrong, "seconds": seconds, "cases": rows, "result": result}
+    save(out / "dishonest-summary.json", summary)
     return 1 if wrong else 0
+
+
+def chosen_cases(chosen: argparse.Namespace) -> list[Case]:
+    """The cases asked for that can run here, with the twins of the dishonest ones."""
+    known = {case.name: case for case in load_cases("cpu" if chosen.gpu == "cpu" else "cuda")}
+    names = set(chosen.solution) or set(known)
+    names |= {twin for name in names & set(known) if (twin := known[name].twin)}
+    found = []
+    for case in known.values():
+        lacking = missing(case) if case.name in names else []
+        if lacking:
+            print("left out", case.name, "needs", ", ".join(lacking))
+        elif case.name in names:
+            found.append(case)
+    return found
+
+
+def value_of(item: dict[str, Any], least: bool = False) -> float | None:
+    """Nanoseconds a call that the result claims; None where it claims nothing.
+
+    `least` takes the shortest times instead of the median ones: what else a machine does makes
+    calls longer, never shorter.
+    """
+    assessment, raw = item.get("outside_assessment"), item.get("outside")
+    if item["status"] != "PASSED" or not assessment or not raw:
+        return None
+    value = float(assessment["value_ns"])
+    if least:
+        of, null = ("rows", "null_rows") if raw["rows"] else ("gated", "null_gated")
+        shortest = [min(entry["elapsed_ns"] for entry in raw[name]) for name in (of, null)]
+        value = (shortest[0] - shortest[1]) / raw["calls_per_row"]
+    return value if value > 0 else None
+
+
+def gain_of(case: Case, item: dict[str, Any], values: dict[str, float | None]) -> float | None:
+    own, twin = values[case.name], values.get(case.twin or "")
+    return gain(own, twin) if own and twin else None
+
+
+def is_claim(item: dict[str, Any], twin_ns: float | None, chosen: argparse.Namespace) -> bool:
+    """Whether a gain is one: a CPU's times are never verified, nor are those below 20 us."""
+    return chosen.gpu != "cpu" and bool(item["verifiable"]) and (twin_ns or 0) > LEAST_NS
 
 
 def measure_spread(chosen: argparse.Namespace, out: Path) -> int:

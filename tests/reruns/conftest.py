@@ -83,7 +83,7 @@ class Bench:
         )
 
     def finish(self, process: "subprocess.Popen[str]", bundle: JobBundle) -> Run:
-        output, error = process.communicate(timeout=120)
+        output, error = process.communicate(timeout=900)
         events = [json.loads(line) for line in output.splitlines()]
         return Run(process.returncode, events, error, self.out_of(bundle), bundle)
 

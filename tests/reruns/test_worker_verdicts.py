@@ -9,9 +9,11 @@ import pytest
 from assets.reruns.bundles import BundleError, BundleItem, read_result
 from assets.reruns.worker.outside import assess
 from tests.reruns.conftest import QUICK, Bench, Run
-from tests.reruns.dishonest.cases import Case, load_cases
+from tests.reruns.dishonest.cases import Case, load_cases, missing
 
-CASES = load_cases("cpu")
+CASES = [case for case in load_cases("cpu") if not case.tools]
+#: Their compilers take longer than all the others together.
+BUILT = [case for case in load_cases("cpu") if case.tools]
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +23,46 @@ def finished(bench: Bench) -> Run:
     return bench.run(bench.bundle(items))
 
 
+@pytest.fixture(scope="module")
+def finished_built(bench: Bench) -> Run:
+    """The cases that need a compiler, measured by one worker."""
+    lacking = sorted({name for case in BUILT for name in missing(case)})
+    if lacking:
+        pytest.skip(f"there is no {', '.join(lacking)} here")
+    items = [BundleItem(c.name, c.definition, c.workload, c.solution) for c in BUILT]
+    return bench.run(bench.bundle(items))
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_each_case_gets_its_verdict(finished: Run, case: Case) -> None:
+    assert_verdict(finished, case)
+
+
+@pytest.mark.parametrize("case", BUILT, ids=[case.name for case in BUILT])
+def test_each_case_with_a_compiler_gets_its_verdict(finished_built: Run, case: Case) -> None:
+    assert_verdict(finished_built, case)
+
+
+def test_every_dishonest_case_names_the_honest_work_that_it_pretends_to_do() -> None:
+    for device in ("cpu", "cuda"):
+        cases = {case.name: case for case in load_cases(device)}
+        for case in cases.values():
+            assert case.does.endswith("."), case.name
+            if case.kind in ("honest", "other"):
+                assert case.twin is None, case.name
+                continue
+            twin = cases[case.twin or ""]
+            assert twin.kind == "honest", case.name
+            assert twin.workload["axes"] == case.workload["axes"], case.name
+
+
+def test_what_cannot_run_on_every_machine_says_what_it_needs() -> None:
+    assert [case.name for case in load_cases("cpu") if case.needs] == []
+    needed = {name for case in load_cases("cuda") for name in case.needs}
+    assert needed == {"triton", "cupy", "numba"}
+
+
+def assert_verdict(finished: Run, case: Case) -> None:
     result = finished.result()
     outcome = next(item for item in result.result.items if item.item_id == case.name)
     wrong = case.judge(outcome.status.value, [entry.code for entry in outcome.reasons])

@@ -85,7 +85,7 @@ class Served:
         self._player: Player | None = None
         self._measurer: Measurer | None = None
         self._exchange = exchange
-        self._before: dict[str, tuple[int, int]] = {}
+        self._before: integrity.Fingerprint | None = None
         self._commands: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "open": self._open,
             "calibrate": self._calibrate,
@@ -142,7 +142,7 @@ class Served:
             self._referee = Referee(runner, ToleranceRule(**request["rule"]))
         if request.get("exact"):
             exact_products()
-        self._before = integrity.fingerprint()
+        self._before = integrity.fingerprint(self)
         if request.get("library"):
             function = load_extension(
                 Path(request["library"]), request["module"], request["entry_function"]
@@ -275,7 +275,7 @@ class Served:
         return self._measuring().turn(request["name"], request["plan"], request["pids"])
 
     def _verify(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"replaced": integrity.replaced(self._before)}
+        return {"replaced": integrity.replaced(self._before) if self._before else []}
 
     def _opened(self) -> Runner:
         if self._runner is None:

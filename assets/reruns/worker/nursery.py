@@ -27,7 +27,9 @@ def main(descriptor: int, parent: int) -> None:
     isolation.die_with_parent(parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides when to stop
-    from . import child  # imports torch
+    from . import child, integrity  # both import torch
+
+    integrity.learn()  # once for all children
 
     requests = socket.socket(fileno=descriptor)
     requests.sendall(b"ready\n")

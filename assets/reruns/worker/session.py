@@ -50,6 +50,9 @@ class Session:
                     self._turns.turn(candidate, self._conclude_inside)
             self._around.emit("part_begins", part="outside")
             FromOutside(self._turns, self._facts, self._open).measure()
+            for candidate in self._group.candidates:
+                if candidate.alive:
+                    self._turns.guard(candidate, self._verify)
         except RefereeFailed as error:
             for candidate in self._group.candidates:
                 if status_for(candidate.reasons) is Status.PASSED and not candidate.measured:
