@@ -25,7 +25,7 @@ from assets.manifests.kinds import (
     ProtocolCorrectness,
 )
 from assets.reruns.result_documents import EnvironmentDocument
-from assets.reruns.worker.job import PROTOCOL_NAME, Protocol
+from assets.reruns.worker.job import PROTOCOL_NAME, BundleRefused, Protocol
 from assets.reruns.worker.outside import GRAPH
 
 COMPARATOR = "kernelindex_controlled"
@@ -37,11 +37,15 @@ _ENOUGH = ("samples", "wall_samples", "outside_rounds", "rows_per_round", "gated
 
 def is_approved(parameters: dict[str, Any]) -> bool:
     """Whether these are the protocol's own parameters; more samples than it asks for are fine."""
-    own = Protocol().document()
+    try:
+        own = Protocol.from_document({"name": parameters.get("name")}).document()
+    except BundleRefused:
+        return False
     if set(parameters) != set(own):
         return False
-    measured = {**parameters, **{name: own[name] for name in _ENOUGH}}
-    return measured == own and all(parameters[name] >= own[name] for name in _ENOUGH)
+    enough = [name for name in _ENOUGH if name in own]
+    measured = {**parameters, **{name: own[name] for name in enough}}
+    return measured == own and all(parameters[name] >= own[name] for name in enough)
 
 
 def protocol_manifest(

@@ -85,9 +85,10 @@ def _check_listing(folder: Path, result: ResultDocument, bundle: JobBundle) -> N
         raise BundleError(f"{folder}: {error}") from error
     for path in sorted(found - expected):
         raise BundleError(f"{folder}/{printable(path)} is not listed in {RESULT}")
-    for place in sorted(folder.iterdir()):
-        if place.is_dir() and place.name != LOGS:
-            raise BundleError(f"{folder}/{printable(place.name)} is a folder that no result has")
+    for place in sorted(folder.rglob("*/")):
+        path = place.relative_to(folder).as_posix()
+        if path not in {LOGS, *expected}:
+            raise BundleError(f"{folder}/{printable(path)} is a folder that no result has")
     for path in sorted(expected):
         if path not in found:
             raise BundleError(f"{folder}/{path} is listed in {RESULT} but is not there as a file")

@@ -95,10 +95,6 @@ def comparison_supports_the_status(session: SessionClaims, item: ItemClaims) -> 
         yield from _tolerance(path, output, spec, rule)
         if passed:
             yield from _within(path, output)
-    if passed:
-        for field in ("max_absolute_error", "max_relative_error"):
-            if not math.isfinite(getattr(found, field)):
-                yield Fault(item.at(f"correctness.{field}"), "is no number, of a passed item")
 
 
 def convention_follows_from_the_source(session: SessionClaims, item: ItemClaims) -> Iterator[Fault]:
