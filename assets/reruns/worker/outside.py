@@ -163,11 +163,14 @@ def assess(raw: Raw) -> Assessment:
 
 
 def speedup(reference: Raw | None, candidate: Raw) -> "float | None":
-    """The reference's value over the candidate's; None unless both are of one kind."""
+    """The reference's value over the candidate's; None unless both are of one kind.
+
+    Nor where noise is larger than one of them, which then may be zero or less.
+    """
     if reference is None or reference.kind != candidate.kind:
         return None
-    own = assess(candidate).value_ns
-    return assess(reference).value_ns / own if own > 0 else None
+    own, other = assess(candidate).value_ns, assess(reference).value_ns
+    return other / own if own > 0 and other > 0 else None
 
 
 def middle(values: Sequence[float]) -> float:

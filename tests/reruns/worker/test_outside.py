@@ -123,6 +123,13 @@ def test_kinds_are_not_compared() -> None:
     assert speedup(graph(40_000, 40_000), graph(20_000, 20_000)) == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(("reference_ns", "own_ns"), [(-30_000, 20_000), (20_000, -1), (0, 5)])
+def test_where_noise_is_larger_than_a_value_there_is_no_speedup(
+    reference_ns: int, own_ns: int
+) -> None:
+    assert speedup(graph(reference_ns, 20_000), graph(own_ns, 20_000)) is None
+
+
 @pytest.mark.parametrize("missing", ["rows", "gated", "null_rows", "null_gated"])
 def test_nothing_follows_where_a_series_is_missing(missing: str) -> None:
     with pytest.raises(OutsideError, match=missing):
