@@ -35,6 +35,7 @@ class Fingerprint:
     operators: dict[str, int]
     fallbacks: frozenset[str]
     caught_signals: int
+    active: frozenset[str]
     frozen: int = 0
 
 
@@ -52,7 +53,12 @@ def fingerprint(root: Any = None) -> Fingerprint:
     hooks.listen()
     gc.collect()
     before = Fingerprint(
-        root, _identities(root), _operators_at_first(), _fallbacks(), hooks.caught_signals()
+        root,
+        _identities(root),
+        _operators_at_first(),
+        _fallbacks(),
+        hooks.caught_signals(),
+        frozenset(hooks.active()),  # the device's driver may have timers of its own
     )
     _freeze()
     return replace(before, frozen=_freeze_count())
@@ -64,7 +70,7 @@ def replaced(before: Fingerprint) -> list[str]:
     found = [name for name, own in before.identities.items() if not names.same(own, now.get(name))]
     found += [f"{name} (added)" for name in _additions(before.identities, now)]
     found += holders.foreign(before.root) if before.root is not None else []
-    found += hooks.active()
+    found += [entry for entry in hooks.active() if entry not in before.active]
     found += _signals(before.caught_signals)
     found += _modes()
     operators = _operators()

@@ -40,8 +40,10 @@ def _own(player):
             last = player._held[calls - 1][0]
             word = last.data_ptr() + last.numel() * last.element_size() - 4
             failed = driver.cuStreamWaitValue32_v2(
-                ctypes.c_void_p(state["side"].cuda_stream), ctypes.c_uint64(word),
-                ctypes.c_uint32(_POISON), ctypes.c_uint(_EQUAL),
+                ctypes.c_void_p(state["side"].cuda_stream),
+                ctypes.c_uint64(word),
+                ctypes.c_uint32(_POISON),
+                ctypes.c_uint(_EQUAL),
             )
             if failed:
                 raise RuntimeError(f"cuStreamWaitValue32: {failed}")
