@@ -8,7 +8,7 @@ Needs python3 with torch, nothing else of the project's dependencies:
 
 `dishonest` measures every case of tests/reruns/dishonest and compares verdicts with what they
 must be. `spread` takes solutions of datasets in FlashInfer-Bench layout, measures the same bundle
-in separate worker runs, and prints each median with its spread. `together` measures it on each of
+in separate worker runs, and prints each value with its spread. `together` measures it on each of
 two GPUs alone and then on both at once. All write what they found to --out: the result bundles as
 one archive, and a summary as JSON.
 """
@@ -77,6 +77,7 @@ def options(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--worker-argument", action="append", default=[], help="passed on to the worker, as =--NAME"
     )
+    parser.add_argument("--part", default="1/1", help="of the cases, as 2/3: the second third")
     parser.add_argument("--texts", action="store_true", help="print every reason in full")
     parser.add_argument("--deadline-s", type=float, default=540.0, help="of one worker run")
     return parser
@@ -91,11 +92,10 @@ def out_folder(chosen: argparse.Namespace) -> Path:
 def try_cases(chosen: argparse.Namespace, out: Path) -> int:
     cases = {case.name: case for case in chosen_cases(chosen)}
     items = [BundleItem(c.name, c.definition, c.workload, c.solution) for c in cases.values()]
-    protocol = Protocol(samples=60, wall_samples=20, rounds=4, warmup_s=0.1)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         limits = Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=150.0)
-        bundle = write_bundle(work / "job", items, reason="bench", protocol=protocol, limits=limits)
+        bundle = write_bundle(work / "job", items, reason="bench", limits=limits)
         result, seconds = run_worker(bundle, work / "result", chosen, chosen.gpu, work)
         archive(out / "dishonest-results.tar.gz", [work / "result"])
     values = {i["item_id"]: value_of(i, least=chosen.gpu == "cpu") for i in result["items"]}
@@ -118,7 +118,9 @@ def try_cases(chosen: argparse.Namespace, out: Path) -> int:
         if problem is not None or chosen.texts:
             for entry in item["reasons"]:
                 print("      ", entry["text"][:600])
-    print(f"{len(result['items'])} cases, {wrong} wrong, state {result['state']}, {seconds:.0f} s")
+    count = len(result["items"])
+    print(f"{count} cases, {wrong} wrong, state {result['state']}, {seconds:.0f} s, "
+          f"{seconds / count:.1f} s an item")  # fmt: skip
     print_machine(result)
     summary = {"wrong": wrong, "seconds": seconds, "cases": rows, "result": result}
     save(out / "dishonest-summary.json", summary)
@@ -128,7 +130,7 @@ def try_cases(chosen: argparse.Namespace, out: Path) -> int:
 def chosen_cases(chosen: argparse.Namespace) -> list[Case]:
     """The cases asked for that can run here, with the twins of the dishonest ones."""
     known = {case.name: case for case in load_cases("cpu" if chosen.gpu == "cpu" else "cuda")}
-    names = set(chosen.solution) or set(known)
+    names = set(chosen.solution) or set(part_of(list(known), chosen.part))
     names |= {twin for name in names & set(known) if (twin := known[name].twin)}
     found = []
     for case in known.values():
@@ -138,6 +140,12 @@ def chosen_cases(chosen: argparse.Namespace) -> list[Case]:
         elif case.name in names:
             found.append(case)
     return found
+
+
+def part_of(names: list[str], part: str) -> list[str]:
+    """Every third name or the like, so that each part has some of every kind."""
+    number, parts = map(int, part.split("/"))
+    return names[number - 1 :: parts]
 
 
 def value_of(item: dict[str, Any], least: bool = False) -> float | None:
@@ -180,7 +188,9 @@ def measure_spread(chosen: argparse.Namespace, out: Path) -> int:
             results.append(result)
             places.append(place)
             statuses = dict(Counter(item["status"] for item in result["items"]))
-            print(f"run {number}: {statuses}, state {result['state']}, {seconds:.0f} s", flush=True)
+            each = f"{seconds / len(picks):.1f} s an item"
+            print(f"run {number}: {statuses}, state {result['state']}, {seconds:.0f} s, {each}",
+                  flush=True)  # fmt: skip
             print_machine(result)
             archive(out / "spread-results.tar.gz", [bundle.root, *places])
             save(out / "spread-summary.json", {"results": results})
@@ -188,18 +198,19 @@ def measure_spread(chosen: argparse.Namespace, out: Path) -> int:
     for line in sorted(rows, key=lambda line: str(line["label"])):
         print(
             f"{line['label']:74} {'/'.join(line['statuses']):20}",
-            " ".join(f"{value / 1000:9.2f}" for value in line["medians_ns"]), "us",
+            " ".join(f"{value / 1000:9.2f}" for value in line["values_ns"]), "us",
             f"spread {line['spread']:.2%}" if line["spread"] is not None else "-",
+            "/".join(line["kinds"]), f"resolved {line['resolved']}",
+            "excess", " ".join(f"{value / 1000:.2f}" for value in line["excess_ns"]),
+            "inside", " ".join(f"{value / 1000:.2f}" for value in line["inside_ns"]),
             f"x{line['speedup']:.2f}" if line["speedup"] else "",
             f"floor {line['floor_ns'] / 1000:.2f} us" if line["floor_ns"] else "",
             f"reported {line['reported_ns']}" if line["reported_ns"] else "",
             ",".join(line["reasons"]),
         )  # fmt: skip
-    slow = [
-        line for line in rows if line["spread"] is not None and min(line["medians_ns"]) > 20_000
-    ]
+    slow = [line for line in rows if line["spread"] is not None and min(line["values_ns"]) > 20_000]
     steady = sum(line["spread"] <= 0.01 for line in slow)
-    print(f"{steady} of {len(slow)} solutions over 20 us have medians within 1% over all runs")
+    print(f"{steady} of {len(slow)} solutions over 20 us have values within 1% over all runs")
     save(out / "spread-summary.json", {"rows": rows, "results": results})
     return 0
 
@@ -231,7 +242,7 @@ def measure_together(chosen: argparse.Namespace, out: Path) -> int:
         for gpu in gpus
     ]
     for line in rows:
-        alone, together = (*line["medians_ns"], None, None)[:2]
+        alone, together = (*line["values_ns"], None, None)[:2]
         print(
             f"{line['label']:74} GPU {line['gpu']} {'/'.join(line['statuses']):8}",
             f"alone {alone / 1000:9.2f} us, together {together / 1000:9.2f} us,"
@@ -386,21 +397,26 @@ def worker_command(
 
 
 def row(pick: Pick, results: list[dict[str, Any]]) -> dict[str, Any]:
-    """One solution over all runs. `spread` is the largest median over the smallest, less one."""
+    """One solution over all runs. `spread` is the largest value over the smallest, less one."""
     items = [
         item for result in results for item in result["items"]
         if item["item_id"] == pick.item.item_id
     ]  # fmt: skip
-    medians = [item["statistics"]["median"] for item in items if item["statistics"]]
+    found = [item["outside_assessment"] for item in items if item["outside_assessment"]]
+    values = [assessment["value_ns"] for assessment in found]
     convention = items[0]["call_convention"] or {}
     return {
         "label": pick.label,
         "statuses": sorted({item["status"] for item in items}),
         "reasons": sorted({entry["code"] for item in items for entry in item["reasons"]}),
         "texts": sorted({entry["text"] for item in items for entry in item["reasons"]}),
-        "medians_ns": medians,
-        "intervals_ns": [i["statistics"]["confidence95"] for i in items if i["statistics"]],
-        "spread": max(medians) / min(medians) - 1 if len(medians) > 1 else None,
+        "values_ns": values,
+        "kinds": sorted({item["outside"]["kind"] for item in items if item["outside"]}),
+        "intervals_ns": [assessment["interval_ns"] for assessment in found],
+        "excess_ns": [assessment["excess_ns"] for assessment in found],
+        "resolved": sum(assessment["resolved"] for assessment in found),
+        "inside_ns": [i["statistics"]["median"] for i in items if i["statistics"]],
+        "spread": max(values) / min(values) - 1 if len(values) > 1 else None,
         "speedup": items[-1]["speedup"],
         "floor_ns": (items[-1]["roofline"] or {}).get("floor_ns"),
         "convention": f"{convention.get('style')} by {convention.get('decided_by')}",

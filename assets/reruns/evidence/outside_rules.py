@@ -86,7 +86,7 @@ def outside_times_are_judged_as_they_stand(
     raw, floor = outcome.outside.raw(), outcome.roofline.floor_ns if outcome.roofline else None
     own, reference = item.series("candidate"), item.series("reference")
     kind = session.environment.device.kind
-    found = reasons_of_outside(raw, assess(raw), own, kind, floor, (), ())
+    found = reasons_of_outside(raw, assess(raw), own, kind, floor)
     found += reasons_of_timing(own, reference, floor)
     for entry in found:
         if entry["code"] in _FROM_TIMES - claimed:

@@ -19,7 +19,12 @@ from .processes import ChildDied, ChildRefused, ChildTampered, ChildTimedOut
 from .statistics import median
 from .subjects import Candidate
 from .turns import RefereeFailed, Turns
-from .verdict import reasons_of_outside, reasons_of_row
+from .verdict import (
+    reasons_of_idleness,
+    reasons_of_outside,
+    reasons_of_revealing,
+    reasons_of_row,
+)
 
 #: At most this many calls stand behind gates at once: what a device's queues hold without waiting.
 MOST_GATES = 64
@@ -42,6 +47,7 @@ class Seating:
     outputs: str = DESTINATION
     series: dict[str, list[Timed]] = field(default_factory=dict)
     idle_ns: list[int] = field(default_factory=list)
+    reveal_ns: list[int] = field(default_factory=list)
 
     @property
     def entries(self) -> int:
@@ -231,6 +237,7 @@ class FromOutside:
                 entry = Timed(round=number, **timed)
                 seating.series.setdefault(name, []).append(entry)
         seating.idle_ns += [int(value) for value in found["idle_ns"]]
+        seating.reveal_ns += [int(value) for value in found["reveal_ns"]]
         if candidate is not None:
             self._judge(candidate, found)
         elif any(not judged["right"] for judged in found["judged"]):
@@ -303,9 +310,13 @@ class FromOutside:
                 subject.series,
                 "cuda" if self._on_gpu else "cpu",
                 self._turns.group.roofline.floor_ns,
-                seating.idle_ns,
-                reference.idle_ns,
-            )
+            ),
+            *reasons_of_idleness(seating.idle_ns, reference.idle_ns),
+            *reasons_of_revealing(
+                seating.reveal_ns,
+                reference.reveal_ns,
+                seating.entries / reference.entries,
+            ),
         )
         if not assessment.resolved:
             low, high = assessment.interval_ns

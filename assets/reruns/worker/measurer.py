@@ -189,7 +189,7 @@ class Measurer:
         """
         seat = self._seats[name]
         found: dict[str, Any] = {key: [] for key in SERIES}
-        found.update(judged=[], ended=None, idle_ns=[])
+        found.update(judged=[], ended=None, idle_ns=[], reveal_ns=[])
         began = time.monotonic()
         end = began + float(plan["timeout_s"])
         steps = [key for key in SERIES for _ in range(int(plan.get(key, 0)))]
@@ -230,12 +230,12 @@ class Measurer:
         _signal(pids, signal.SIGSTOP)
         if real:
             self._own().fill(calls, seed)
-            self._own().reveal_all(seat.ring)
-            for made in seat.row_outputs:
-                for output in made:
-                    poison(output)
+            for output in (output for made in seat.row_outputs for output in made):
+                poison(output)
         self._device.flush()
         found["idle_ns"].append(self._idle_ns())
+        if real:
+            found["reveal_ns"].append(self._revealed(seat))
         seat.conductor.prepare(ROW if real else ROW_OF_NOTHING)
         _signal(pids, signal.SIGCONT)
         began = _clock()
@@ -254,6 +254,18 @@ class Measurer:
             found["judged"].append(self._judged_row(seat, chosen, copies))
         _signal(pids, signal.SIGCONT)
         return done
+
+    def _revealed(self, seat: Seat) -> int:
+        """Write a row's contents, last of all; the time in ns, more where somebody works meanwhile.
+
+        What waits on the device for contents to change could begin before the clock does.
+        """
+        self._synchronize()
+        began = _clock()
+        self._own().reveal_all(seat.ring)
+        self._device.flush()
+        self._synchronize()
+        return int(_clock() - began)
 
     def _judged_row(
         self, seat: Seat, chosen: Sequence[int], copies: Sequence[Sequence[torch.Tensor]]

@@ -90,6 +90,7 @@ INSIDE_SHARE = {"cuda": 0.15, "cpu": 0.6}
 INSIDE_ALLOWANCE_NS = {"cuda": 3_000, "cpu": 2_000_000}
 #: A tiny kernel takes tens of microseconds; behind somebody else's work it waits for a time slice.
 BUSY_NS = 1_000_000
+REVEAL_FACTOR = 2.0
 
 
 @dataclass
@@ -228,8 +229,6 @@ def reasons_of_outside(
     inside: Series,
     device: str,
     floor_ns: int | None,
-    idle_ns: Sequence[int],
-    usual_idle_ns: Sequence[int],
 ) -> list[dict[str, str]]:
     """Reasons from the times that were taken outside, and from what the process said beside them.
 
@@ -247,10 +246,31 @@ def reasons_of_outside(
         reasons.append(reason("TIMER_DISAGREES", detail))
     if floor_ns is not None and assessment.interval_ns[1] < floor_ns:
         reasons.append(reason("FASTER_THAN_ROOFLINE", f"{value:.0f} ns; the floor is {floor_ns}."))
-    usual = median(usual_idle_ns) if usual_idle_ns else 0
-    if idle_ns and median(idle_ns) > usual + BUSY_NS:
-        reasons.append(reason("LEFT_WORK_RUNNING", f"A tiny kernel took {median(idle_ns)} ns."))
     return reasons
+
+
+def reasons_of_idleness(found_ns: Sequence[int], usual_ns: Sequence[int]) -> list[dict[str, str]]:
+    """Reasons from what a tiny kernel of the measurer's took while the process stood still."""
+    usual = median(usual_ns) if usual_ns else 0
+    if found_ns and median(found_ns) > usual + BUSY_NS:
+        return [reason("LEFT_WORK_RUNNING", f"A tiny kernel took {median(found_ns)} ns.")]
+    return []
+
+
+def reasons_of_revealing(
+    found_ns: Sequence[int], usual_ns: Sequence[int], size_ratio: float
+) -> list[dict[str, str]]:
+    """Reasons from how long a row's contents took to be written, of the usual ones' size or not.
+
+    Where somebody begins with them before the clock does, the device is shared meanwhile.
+    """
+    if not found_ns or not usual_ns:
+        return []
+    usual = median(usual_ns) * max(1.0, size_ratio)
+    if median(found_ns) <= REVEAL_FACTOR * usual + BUSY_NS:
+        return []
+    detail = f"Writing a row's contents took {median(found_ns)} ns; usual is {usual:.0f}."
+    return [reason("LEFT_WORK_RUNNING", detail)]
 
 
 def _excess(values: Sequence[int], reference: Sequence[int]) -> int:

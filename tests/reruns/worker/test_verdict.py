@@ -10,9 +10,11 @@ from assets.reruns.worker.verdict import (
     Series,
     first_line_of,
     reason_of_failure,
+    reasons_of_idleness,
     reasons_of_judgement,
     reasons_of_kept,
     reasons_of_outside,
+    reasons_of_revealing,
     reasons_of_row,
     reasons_of_timing,
     status_for,
@@ -43,10 +45,8 @@ def outside(
     raw: Raw,
     inside: Series,
     floor_ns: int | None = None,
-    idle_ns: tuple[int, ...] = (),
 ) -> list[str]:
-    found = reasons_of_outside(raw, assess(raw), inside, "cuda", floor_ns, idle_ns, (90_000,))
-    return codes(found)
+    return codes(reasons_of_outside(raw, assess(raw), inside, "cuda", floor_ns))
 
 
 def judged(**changes: object) -> dict[str, object]:
@@ -152,9 +152,17 @@ def test_a_row_slower_than_its_gated_calls_says_nothing_against_anybody() -> Non
 
 
 def test_work_that_goes_on_while_the_process_stands_still_is_noticed() -> None:
-    own = series(300_000, 340_000)
-    assert outside(row(300_000), own, idle_ns=(80_000, 95_000, 2_500_000)) == []
-    assert outside(row(300_000), own, idle_ns=(1_900_000,) * 5) == ["LEFT_WORK_RUNNING"]
+    assert reasons_of_idleness((80_000, 95_000, 2_500_000), (90_000,)) == []
+    assert codes(reasons_of_idleness((1_900_000,) * 5, (90_000,))) == ["LEFT_WORK_RUNNING"]
+
+
+def test_contents_that_somebody_works_on_while_they_are_written_are_noticed() -> None:
+    usual = (2_000_000, 2_100_000)
+    assert reasons_of_revealing((2_200_000, 9_000_000, 2_300_000), usual, 1.0) == []
+    assert reasons_of_revealing((8_000_000,), usual, 4.0) == []
+    assert reasons_of_revealing((1_500_000,), usual, 0.1) == []
+    assert codes(reasons_of_revealing((9_000_000,), usual, 1.0)) == ["LEFT_WORK_RUNNING"]
+    assert reasons_of_revealing((9_000_000,), (), 1.0) == []
 
 
 def test_a_time_below_the_floor_is_suspected_from_either_clock() -> None:
