@@ -25,7 +25,7 @@ from assets.reruns.launchers.job_directory import DuplicateJobError, JobInUseErr
 from assets.reruns.launchers.launcher import LauncherError
 from assets.reruns.plots import distribution_table, verdict_table
 from assets.reruns.requests import RerunRequest
-from assets.reruns.results import summary
+from assets.reruns.results import Imported, summary
 from assets.reruns.sample_results import SAMPLE_DATASET, import_sample_results
 from assets.tables.errors import WarehouseError
 from assets.tables.ingestion import IngestionReport
@@ -242,7 +242,7 @@ def rerun_publication(
         )
     publication = imported.publication
     said: dict[str, Any] = {
-        "publication": publication.publication_id if publication else "nothing new",
+        "publication": _publication_text(imported),
         "clean_calibration": imported.clean,
     }
     rows = {name: table.rows for name, table in publication.tables.items()} if publication else {}
@@ -301,6 +301,13 @@ def gpu_of(run_config: Mapping[str, Any], warehouse: Warehouse) -> str | None:
         return gpu_name(warehouse, None if launcher == _CONFIGURED else launcher, gpu)
     except (KeyError, TypeError, AttributeError, RerunRefusedError):
         return None
+
+
+def _publication_text(imported: Imported) -> str:
+    if imported.trial:
+        because = " ".join(f"{reason}: {reason.explanation}" for reason in imported.trial)
+        return f"none, this was a trial. {because}"
+    return imported.publication.publication_id if imported.publication else "nothing new"
 
 
 def _request_of(warehouse: Warehouse, run_id: str) -> tuple[Path, dict[str, object]]:

@@ -1,31 +1,31 @@
-"""Both ends of the way to a GPU and back: job bundles written, result bundles read and checked.
+"""Both ends of the way to a GPU and back: job bundles written, result bundles read and proven.
 
 The formats are plain directories (`bundle.json`, `result.json` and what they list by digest).
 Nothing here runs a solution, and nothing here needs torch. What a result means for a published
-run is decided elsewhere. `job_bundles.py` holds the writing end, which needs no pydantic.
+run is decided elsewhere. `job_bundles.py` holds the writing end, which needs no pydantic,
+`result_files.py` the reading of each file, `evidence/` what must follow from the samples.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
+from assets.reruns.evidence.claims import ItemClaims, SessionClaims
+from assets.reruns.evidence.protocols import faults
 from assets.reruns.job_bundles import BundleError, BundleItem, read_bundle, write_bundle
-from assets.reruns.result_documents import ItemOutcome, ResultDocument, Sample
-from assets.reruns.worker.codes import REASONS, State, Status
-from assets.reruns.worker.job import (
-    BundleRefused,
-    JobBundle,
-    Limits,
-    Protocol,
-    digest_file,
-    safe_relative_path,
+from assets.reruns.result_documents import EnvironmentDocument, ItemOutcome, ResultDocument, Sample
+from assets.reruns.result_files import (
+    RESULT,
+    SAMPLES,
+    ResultFiles,
+    log_path,
+    read_document,
+    read_files,
+    read_log,
 )
-from assets.reruns.worker.results import RESULT_SCHEMA
-from assets.reruns.worker.statistics import median
+from assets.reruns.worker.job import BundleRefused, Item, JobBundle, Limits, Protocol, shown
+from assets.traces.layout import printable
 
 __all__ = [
     "BundleError",
@@ -39,53 +39,54 @@ __all__ = [
     "write_bundle",
 ]
 
-MAX_RESULT_JSON_BYTES = 64 * 1024 * 1024
-MAX_RESULT_FILE_BYTES = 4 * 1024**3
-
 
 @dataclass(frozen=True)
 class ResultBundle:
-    """A result bundle whose every file was checked."""
+    """A result bundle whose every file and claim was checked."""
 
     root: Path
     result: ResultDocument
-    environment: dict[str, Any]
+    environment: EnvironmentDocument
     samples: tuple[Sample, ...]
     traces: tuple[dict[str, Any], ...]
 
     def log_of(self, item: ItemOutcome) -> str:
         """The log text of one item."""
-        return (self.root / item.log).read_text(encoding="utf-8")
+        return read_log(self.root / log_path(item.item_id))
 
 
 def read_result(folder: Path, bundle: JobBundle) -> ResultBundle:
-    """Read a result bundle and check that it answers this job bundle, whole and unchanged.
+    """Read a result bundle and check that it answers this job bundle, and proves what it claims.
 
-    Checked: schema, bundle id, nonce, protocol and seeds; every file's path, size and digest, and
-    that no other file is there; one outcome per item, with the digests that were asked for; known
-    reason codes; that passed items have statistics, and that these follow from the raw samples;
-    that a CPU run does not claim it could be verified. Raises `BundleError`.
+    Checked: every file's kind, size and digest, and that no other file is there; bundle id, nonce,
+    protocol and seeds; one outcome per item; and every value that follows from raw samples,
+    calibration, documents and the recorded GPU, computed again by the rules of its protocol.
+    Raises `BundleError`, which names the file and the JSON path.
     """
-    manifest = folder / "result.json"
-    if manifest.is_symlink() or not manifest.is_file():
-        raise BundleError(f"{folder}: there is no result.json")
-    if manifest.stat().st_size > MAX_RESULT_JSON_BYTES:
-        raise BundleError(f"{manifest} is larger than {MAX_RESULT_JSON_BYTES} bytes")
     try:
-        result = ResultDocument.model_validate_json(manifest.read_bytes())
-    except ValidationError as error:
-        raise BundleError(f"{manifest} is no {RESULT_SCHEMA}: {_first(error)}") from error
-    _check_answers(manifest, result, bundle)
-    _check_result_files(folder, result)
-    samples = tuple(_lines(folder / "samples.jsonl", Sample))
-    _check_items(manifest, result, bundle, samples)
+        result = read_document(folder)
+        _check_answers(folder / RESULT, result, bundle)
+        files = read_files(folder, result, bundle)
+        _check_samples(folder / SAMPLES, files.samples, bundle)
+        fault = next(faults(_claims(result, files, bundle)), None)
+    except BundleRefused as error:
+        raise BundleError(f"{bundle.root}: {error}") from error
+    except OSError as error:
+        raise BundleError(f"{error.filename or folder}: {error.strerror or error}") from error
+    if fault is not None:
+        raise BundleError(printable_line(f"{folder}/{fault.file}: {fault.path} {fault.message}"))
     return ResultBundle(
         root=folder,
         result=result,
-        environment=_object(folder / "environment.json"),
-        samples=samples,
-        traces=tuple(_objects(folder / "traces.jsonl")),
+        environment=files.environment,
+        samples=files.samples,
+        traces=files.traces,
     )
+
+
+def printable_line(text: str) -> str:
+    """A message of which a part came out of a file, as one line."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _check_answers(manifest: Path, result: ResultDocument, bundle: JobBundle) -> None:
@@ -96,128 +97,51 @@ def _check_answers(manifest: Path, result: ResultDocument, bundle: JobBundle) ->
         ("seeds", result.seeds, bundle.seeds),
     ):
         if found != expected:
-            raise BundleError(f"{manifest}: {name} is {found!r}; the job bundle has {expected!r}")
-    on_gpu = result.device.get("kind") == "cuda"
-    if result.may_become_verified and not (on_gpu and result.calibration.clean):
-        raise BundleError(f"{manifest}: only a clean run on a GPU may become verified")
-    if result.finished_at < result.started_at:
-        raise BundleError(f"{manifest}: finished_at is before started_at")
-
-
-def _check_result_files(folder: Path, result: ResultDocument) -> None:
-    required = {"samples.jsonl", "traces.jsonl", "environment.json"}
-    required |= {item.log for item in result.items}
-    for path in sorted(required - set(result.files)):
-        raise BundleError(f"{folder}: result.json does not list {path}")
-    found = set()
-    for place in folder.rglob("*"):
-        relative = place.relative_to(folder).as_posix()
-        if place.is_symlink():
-            raise BundleError(f"{folder}/{relative} is a link; a result holds plain files only")
-        if place.is_file() and relative != "result.json":
-            found.add(relative)
-    for path in sorted(found - set(result.files)):
-        raise BundleError(f"{folder}/{path} is not listed in result.json")
-    for path, entry in result.files.items():
-        try:
-            safe_relative_path(path)
-        except BundleRefused as error:
-            raise BundleError(f"{folder}: {error}") from error
-        if path not in found:
-            raise BundleError(f"{folder}/{path} is listed in result.json but is not there")
-        size = (folder / path).stat().st_size
-        if size != entry.size_bytes or size > MAX_RESULT_FILE_BYTES:
-            raise BundleError(f"{folder}/{path} has {size} bytes, not {entry.size_bytes}")
-        if digest_file(folder / path) != entry.digest:
-            raise BundleError(f"{folder}/{path} does not have the digest in result.json")
-
-
-def _check_items(
-    manifest: Path, result: ResultDocument, bundle: JobBundle, samples: Sequence[Sample]
-) -> None:
-    asked = {item.item_id: item for item in bundle.items}
-    answered = [item.item_id for item in result.items]
-    if sorted(answered) != sorted(asked):
-        missing, extra = sorted(set(asked) - set(answered)), sorted(set(answered) - set(asked))
-        raise BundleError(f"{manifest}: items missing {missing}, not asked for {extra}")
-    if {sample.item_id for sample in samples} - set(asked):
-        raise BundleError(f"{manifest}: samples.jsonl names items that were not asked for")
-    for outcome in result.items:
-        item = asked[outcome.item_id]
-        digests = (outcome.definition_digest, outcome.workload_digest, outcome.solution_digest)
-        if digests != (item.definition.digest, item.workload.digest, item.solution.digest):
-            raise BundleError(f"{manifest}: {item.item_id} answers other documents than asked for")
-        if outcome.reproduces != item.reproduces:
-            raise BundleError(f"{manifest}: {item.item_id} reproduces another run than asked for")
-        unknown = {entry.code for entry in outcome.reasons + outcome.notes} - set(REASONS)
-        if unknown:
-            raise BundleError(f"{manifest}: {item.item_id} has unknown reasons {sorted(unknown)}")
-        if outcome.status is Status.PASSED and result.state is not State.INFRASTRUCTURE_ERROR:
-            _check_statistics(manifest, outcome, samples)
-        if outcome.status is not Status.PASSED and not outcome.reasons:
-            raise BundleError(f"{manifest}: {item.item_id} is {outcome.status.value} for no reason")
-
-
-def _check_statistics(manifest: Path, outcome: ItemOutcome, samples: Sequence[Sample]) -> None:
-    if outcome.correctness is None:
-        raise BundleError(f"{manifest}: {outcome.item_id} passed without a comparison")
-    series = (
-        ("statistics", outcome.statistics, "candidate", "device"),
-        ("wall_statistics", outcome.wall_statistics, "candidate", "wall"),
-        ("reference_statistics", outcome.reference_statistics, "reference", "device"),
-    )
-    for name, statistics, subject, mode in series:
-        values = [
-            sample.device_ns if mode == "device" else sample.wall_ns or 0
-            for sample in samples
-            if (sample.item_id, sample.subject, sample.mode) == (outcome.item_id, subject, mode)
-        ]
-        if statistics is None:
-            raise BundleError(f"{manifest}: {outcome.item_id} passed without {name}")
-        found = (len(values), median(values) if values else None)
-        if found != (statistics.samples, statistics.median):
             raise BundleError(
-                f"{manifest}: {outcome.item_id}: {name} says {statistics.samples} samples with "
-                f"median {statistics.median}; samples.jsonl gives {found[0]} and {found[1]}"
+                f"{manifest}: {name} is {shown(found)}; the job bundle has {shown(expected)}"
             )
+    asked = [item.item_id for item in bundle.items]
+    answered = [item.item_id for item in result.items]
+    if answered != asked:
+        missing, extra = sorted(set(asked) - set(answered)), sorted(set(answered) - set(asked))
+        raise BundleError(
+            f"{manifest}: items are not those asked for, each once, in order; "
+            f"missing {shown(missing)}, not asked for {shown(extra)}"
+        )
 
 
-def _first(error: ValidationError) -> str:
-    """The first of a document's faults in one line."""
-    fault = error.errors(include_url=False)[0]
-    place = ".".join(map(str, fault["loc"]))
-    return f"{place}: {fault['msg']}" if place else fault["msg"]
+def _check_samples(path: Path, samples: Sequence[Sample], bundle: JobBundle) -> None:
+    others = {sample.item_id for sample in samples} - {item.item_id for item in bundle.items}
+    if others:
+        raise BundleError(f"{path} names {printable(min(others))}, which was not asked for")
 
 
-def _lines(path: Path, model: type[Sample]) -> list[Sample]:
-    found = []
-    with path.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                found.append(model.model_validate_json(line))
-            except ValidationError as error:
-                raise BundleError(f"{path}:{number}: {_first(error)}") from error
-    return found
+def _claims(result: ResultDocument, files: ResultFiles, bundle: JobBundle) -> SessionClaims:
+    samples: dict[str, list[Sample]] = {}
+    for sample in files.samples:
+        samples.setdefault(sample.item_id, []).append(sample)
+    pairs = zip(bundle.items, result.items, strict=True)
+    return SessionClaims(
+        bundle=bundle,
+        result=result,
+        environment=files.environment,
+        traces=files.traces,
+        items=tuple(
+            _item_claims(index, item, outcome, tuple(samples.get(item.item_id, ())), bundle)
+            for index, (item, outcome) in enumerate(pairs)
+        ),
+    )
 
 
-def _object(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BundleError(f"{path} is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise BundleError(f"{path} is not an object")
-    return document
-
-
-def _objects(path: Path) -> list[dict[str, Any]]:
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            document = json.loads(line)
-        except ValueError as error:
-            raise BundleError(f"{path}:{number} is not JSON: {error}") from error
-        if not isinstance(document, dict):
-            raise BundleError(f"{path}:{number} is not an object")
-        found.append(document)
-    return found
+def _item_claims(
+    index: int, item: Item, outcome: ItemOutcome, samples: tuple[Sample, ...], bundle: JobBundle
+) -> ItemClaims:
+    return ItemClaims(
+        index=index,
+        item=item,
+        outcome=outcome,
+        samples=samples,
+        definition=bundle.read_document(item.definition),
+        workload=bundle.read_document(item.workload),
+        solution=bundle.read_document(item.solution),
+    )

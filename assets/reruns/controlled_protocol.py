@@ -24,47 +24,53 @@ from assets.manifests.kinds import (
     Metadata,
     ProtocolCorrectness,
 )
-from assets.reruns.worker.job import PROTOCOL_NAME, Protocol
+from assets.reruns.result_documents import EnvironmentDocument
+from assets.reruns.worker.job import PROTOCOL_NAME, BundleRefused, Protocol
+from assets.reruns.worker.outside import GRAPH
 
 COMPARATOR = "kernelindex_controlled"
 _OWN_FIELDS = ("python", "torch", "cuda")
 
 
+_ENOUGH = ("samples", "wall_samples", "outside_rounds", "rows_per_round", "gated_per_round")
+
+
 def is_approved(parameters: dict[str, Any]) -> bool:
     """Whether these are the protocol's own parameters; more samples than it asks for are fine."""
-    own = Protocol().document()
-    measured = {**parameters, "samples": own["samples"], "wall_samples": own["wall_samples"]}
-    return (
-        measured == own
-        and parameters["samples"] >= own["samples"]
-        and parameters["wall_samples"] >= own["wall_samples"]
-    )
+    try:
+        own = Protocol.from_document({"name": parameters.get("name")}).document()
+    except BundleRefused:
+        return False
+    if set(parameters) != set(own):
+        return False
+    enough = [name for name in _ENOUGH if name in own]
+    measured = {**parameters, **{name: own[name] for name in enough}}
+    return measured == own and all(parameters[name] >= own[name] for name in enough)
 
 
-def protocol_manifest(parameters: dict[str, Any], on_gpu: bool) -> Manifest:
-    """The BenchmarkProtocol of a result; `parameters` are those that its bundle repeats."""
-    name = PROTOCOL_NAME if on_gpu else f"{PROTOCOL_NAME}-cpu"
+def protocol_manifest(
+    parameters: dict[str, Any], on_gpu: bool, kind: str | None = None
+) -> Manifest:
+    """The BenchmarkProtocol of a result; `parameters` are those that its bundle repeats.
+
+    `kind` is how a subject was measured under v2 (`worker/outside.py`): a row of calls in a graph
+    and plain calls are two protocols, and never compared. Without it, as under v1, the clock is
+    the process's own.
+    """
+    parts = [str(parameters.get("name", PROTOCOL_NAME)), *([kind] if kind else [])]
+    name = "-".join([*parts, *([] if on_gpu else ["cpu"])])
+    family = "_".join(["kernelindex_controlled", *([kind] if kind else [])])
     return Manifest.of(
         BenchmarkProtocol(
-            harness=Harness(name="kernelindex", version=PROTOCOL_NAME.rpartition("-")[2]),
-            measurement=Measurement(
-                timer="cuda_event" if on_gpu else "monotonic_clock",
-                synchronization="device" if on_gpu else "none",
-                compile_included=False,
-                setup_included=False,
-                warmup_duration=round(parameters["warmup_s"] * 1e9),
-                samples=parameters["samples"],
-                input_regeneration="every_call",
-                outlier_policy="no sample is removed",
-                primary_statistic="median",
-            ),
+            harness=Harness(name="kernelindex", version=parts[0].rpartition("-")[2]),
+            measurement=_measurement(parameters, on_gpu, kind),
             correctness=ProtocolCorrectness(
                 reference="definition reference implementation, in a process of its own",
                 comparator=COMPARATOR,
             ),
             device_policy=DevicePolicy(clocks_locked=False),
             comparability=Comparability(
-                family="kernelindex_controlled" if on_gpu else "kernelindex_controlled_cpu",
+                family=family if on_gpu else f"{family}_cpu",
                 notes=f"warmupDuration in ns. Parameters: {canonical_json(parameters)}",
             ),
         ),
@@ -72,24 +78,42 @@ def protocol_manifest(parameters: dict[str, Any], on_gpu: bool) -> Manifest:
     )
 
 
-def environment_of_result(environment: dict[str, Any]) -> Environment:
-    """The environment of a result bundle's `environment.json`.
+def _measurement(parameters: dict[str, Any], on_gpu: bool, kind: str | None) -> Measurement:
+    """How the primary value was taken."""
+    own_clock = "cuda_event" if on_gpu else "monotonic_clock"
+    rounds = parameters.get("outside_rounds", 0)
+    each = "rows_per_round" if kind == GRAPH else "calls_per_round"
+    return Measurement(
+        timer="monotonic_clock" if kind else own_clock,
+        synchronization="device" if on_gpu else "none",
+        compile_included=False,
+        setup_included=False,
+        warmup_duration=round(parameters["warmup_s"] * 1e9),
+        samples=rounds * parameters[each] if kind else parameters["samples"],
+        input_regeneration="every_call",
+        outlier_policy="no sample is removed",
+        primary_statistic="median",
+    )
+
+
+def environment_of_result(environment: EnvironmentDocument, protocol: str) -> Environment:
+    """The environment of a result bundle's `environment.json`, measured under a protocol.
 
     Raises:
         KeyError, pydantic.ValidationError: parts are missing or are no names.
     """
-    device, software = environment["device"], environment["software"]
-    on_gpu = device["kind"] == "cuda"
+    device, software = environment.device, environment.software
+    on_gpu = device.kind == "cuda"
     if on_gpu:
-        hardware = names.actual_hardware(device["name"])
+        hardware = names.actual_hardware(device.name or "")
     else:
-        hardware = names.Hardware("unknown", "CPU", environment["cpu"]["architecture"].lower())
+        hardware = names.Hardware("unknown", "CPU", environment.cpu.architecture.lower())
     libraries = {
-        names.map_language(name): str(version)[:100]
+        names.map_language(name): version[:100]
         for name, version in software.items()
         if name not in ("torch", "cuda") and names.TOKEN.match(names.map_language(name))
     }
-    watts = device.get("power_limit_milliwatts")
+    watts = device.power_limit_milliwatts
     cuda = software.get("cuda") or None
     manifest = Manifest.of(
         ExecutionEnvironment(
@@ -97,12 +121,12 @@ def environment_of_result(environment: dict[str, Any]) -> Environment:
                 vendor=hardware.vendor,
                 product=hardware.product,
                 architecture=hardware.architecture,
-                memory_bytes=device.get("memory_bytes") or None,
+                memory_bytes=device.memory_bytes or None,
                 count=1 if on_gpu else None,
             ),
             software=EnvironmentSoftware(
-                operating_system=str(environment["operating_system"])[:200],
-                driver=device.get("driver"),
+                operating_system=environment.operating_system[:200],
+                driver=device.driver,
                 cuda_toolkit=cuda,
                 framework=Framework(name="pytorch", version=software["torch"]),
                 libraries=libraries or None,
@@ -110,8 +134,8 @@ def environment_of_result(environment: dict[str, Any]) -> Environment:
             settings=EnvironmentSettings(
                 clocks_locked=False,
                 power_limit_watts=watts / 1000 if watts else None,
-                persistence_mode=device.get("persistence_mode"),
-                ecc_enabled=device.get("ecc_enabled"),
+                persistence_mode=device.persistence_mode,
+                ecc_enabled=device.ecc_enabled,
             ),
         ),
         Metadata(
@@ -119,18 +143,17 @@ def environment_of_result(environment: dict[str, Any]) -> Environment:
             title=f"{hardware.product} (controlled rerun)"[:200],
         ),
     )
-    driver = device.get("driver")
     summary = [
         *([f"CUDA {cuda}"] if cuda else []),
         f"pytorch {software['torch']}",
-        *([f"driver {driver}"] if driver else []),
-        PROTOCOL_NAME if on_gpu else f"{PROTOCOL_NAME} on a CPU",
+        *([f"driver {device.driver}"] if device.driver else []),
+        protocol if on_gpu else f"{protocol} on a CPU",
     ]
     major = (cuda or "").partition(".")[0]
     return Environment(
         manifest,
-        str(device.get("name", "CPU")),
+        device.name or "CPU",
         hardware,
-        int(major) if major.isdigit() else None,
+        int(major) if major.isdecimal() and len(major) < 10 else None,
         " · ".join(summary),
     )

@@ -162,7 +162,7 @@ def publish_result(
 
 
 def publish_job(warehouse: Warehouse, job_id: str, runner: str | None = None) -> Imported:
-    """Import the collected result of a job, and note in its directory that this was done.
+    """Import the collected result of a job, and note in its directory what became of it.
 
     Raises:
         ResultRefusedError: as `publish_result`.
@@ -171,7 +171,8 @@ def publish_job(warehouse: Warehouse, job_id: str, runner: str | None = None) ->
     imported = publish_result(warehouse, folder / "bundle", folder / "result", runner)
     note = {
         "publication": imported.publication.publication_id if imported.publication else None,
-        "runs": [run.run_digest for run in imported.runs],
+        "trial": [str(reason) for reason in imported.trial],
+        "runs": [] if imported.trial else [run.run_digest for run in imported.runs],
     }
     temporary = folder / f".{_IMPORTED}.tmp"
     temporary.write_text(json.dumps(note, indent=1) + "\n")
@@ -181,12 +182,13 @@ def publish_job(warehouse: Warehouse, job_id: str, runner: str | None = None) ->
 
 @dataclass(frozen=True)
 class JobLine:
-    """Where one job stands, for people."""
+    """Where one job stands, for people; the result of a trial is imported and not published."""
 
     job_id: str
     state: str
     detail: str
     imported: bool
+    trial: bool
     prepared_at: str
 
 
@@ -220,6 +222,8 @@ def reconcile(warehouse: Warehouse) -> tuple[list[ReconcileFinding], dict[str, s
 def _said(imported: Imported) -> str:
     if not imported.has_score:
         return f"nothing was scored: {imported.fault or '; '.join(imported.unscored)}"
+    if imported.trial:
+        return f"a trial of {count_text(len(imported.runs), 'run')}, published nowhere"
     where = imported.publication.publication_id if imported.publication else "known"
     return f"published {count_text(len(imported.runs), 'run')} ({where})"
 
@@ -240,11 +244,21 @@ def _records(warehouse: Warehouse) -> list[tuple[Path, JobRecord | None]]:
 def _line(folder: Path, record: JobRecord | None) -> JobLine:
     imported = (folder / _IMPORTED).is_file()
     if record is None:
-        return JobLine(folder.name, "damaged", f"{folder / RECORD} cannot be read", imported, "")
+        detail = f"{folder / RECORD} cannot be read"
+        return JobLine(folder.name, "damaged", detail, imported, _is_trial(folder), "")
     return JobLine(
         job_id=record.job_id,
         state=str(record.status.state),
         detail=record.status.detail,
         imported=imported,
+        trial=_is_trial(folder),
         prepared_at=record.prepared_at.isoformat(timespec="seconds"),
     )
+
+
+def _is_trial(folder: Path) -> bool:
+    try:
+        note = json.loads((folder / _IMPORTED).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(note, dict) and bool(note.get("trial"))

@@ -3,7 +3,8 @@
 import base64
 from collections.abc import Sequence
 
-from assets.reruns.results import Imported, ImportedRun
+from assets.reruns.result_rows import ImportedRun
+from assets.reruns.results import Imported
 from assets.traces.untrusted_text import markdown
 
 _WIDTH, _HEIGHT, _BINS = 240, 48, 40
@@ -43,7 +44,7 @@ def verdict_table(imported: Imported) -> str:
     for run in imported.runs:
         ratio = run.comparison.ratio
         lines.append(
-            f"| `{run.run_digest[7:19]}` | {markdown(run.solution)} | {run.status} | "
+            f"| {_name(imported, run)} | {markdown(run.solution)} | {run.status} | "
             f"{_us(run.median_ns)} | {_us(run.reported_ns)} | "
             f"{'' if ratio is None else f'{ratio:.3f}'} | {run.comparison.verdict} | "
             f"{_evidence(run)} |"
@@ -66,6 +67,11 @@ def _us(value_ns: int | None) -> str:
     return "" if value_ns is None else f"{value_ns / 1000:.2f}"
 
 
+def _name(imported: Imported, run: ImportedRun) -> str:
+    return "" if imported.trial else f"`{run.run_digest[7:19]}`"
+
+
 def _evidence(run: ImportedRun) -> str:
     because = ", ".join(run.unverified_because)
-    return f"{run.evidence_level} ({because})" if because else run.evidence_level
+    level = run.evidence_level or "a trial"
+    return f"{level} ({because})" if because else level

@@ -1,17 +1,41 @@
-"""Typed models of what stands in a result bundle; `bundles.py` reads and checks the files."""
+"""Typed models of what stands in a result bundle, each value within what a table can hold.
 
-from datetime import datetime
-from typing import Any, Literal
+`result_files.py` reads the files; whether what they claim follows from the samples is the business
+of `evidence/`. Unknown keys are an error, but for facts about the device: a driver may add to them.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat
 
 from assets.reruns.worker.codes import State, Status
+from assets.reruns.worker.outside import Raw
+
+_FIRST_YEAR, _LAST_YEAR = 2000, 2200
+
+
+def _in_utc(instant: datetime) -> datetime:
+    if not _FIRST_YEAR <= instant.year <= _LAST_YEAR:
+        raise ValueError(f"no time between the years {_FIRST_YEAR} and {_LAST_YEAR}")
+    return instant.astimezone(UTC)
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+# Up to here a float holds every integer, and sums of many are still far from what SQL can add.
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+# Of outputs that are wrong an error may be infinite or no number at all.
+Error = Annotated[float, Field(allow_inf_nan=True)]
+Scalar = bool | Integer | FiniteFloat | str | None
 
 
 class Model(BaseModel):
-    """Unknown keys are an error; instances do not change."""
+    """Unknown keys are an error, numbers are finite, and nothing is converted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Reason(Model):
@@ -24,16 +48,16 @@ class Reason(Model):
 class Statistics(Model):
     """Summary of one series of calls; every time in nanoseconds."""
 
-    samples: int = Field(gt=0)
-    median: int = Field(ge=0)
-    p05: int
-    p95: int
-    mad: int
-    minimum: int
-    maximum: int
-    mean: int
-    confidence95: tuple[int, int]
-    round_medians: tuple[int, ...]
+    samples: Annotated[int, Field(ge=1, le=2**53)]
+    median: Count
+    p05: Count
+    p95: Count
+    mad: Count
+    minimum: Count
+    maximum: Count
+    mean: Count
+    confidence95: tuple[Count, Count]
+    round_medians: tuple[Count, ...]
 
 
 class Tolerance(Model):
@@ -41,7 +65,7 @@ class Tolerance(Model):
 
     absolute: float
     relative: float
-    matched_ratio: float
+    matched_ratio: Share
     source: str
 
 
@@ -49,23 +73,23 @@ class OutputComparison(Model):
     """How one output compares with the reference."""
 
     name: str
-    max_absolute_error: float
-    max_relative_error: float
-    matched_ratio: float
-    nan_output: int
-    nan_reference: int
-    nan_both: int
-    infinity_mismatch: int
+    max_absolute_error: Error
+    max_relative_error: Error
+    matched_ratio: Share
+    nan_output: Count
+    nan_reference: Count
+    nan_both: Count
+    infinity_mismatch: Count
     tolerance: Tolerance
 
 
 class Correctness(Model):
     """The worst comparison of all kept calls."""
 
-    max_absolute_error: float
-    max_relative_error: float
-    matched_ratio: float
-    outputs: tuple[OutputComparison, ...]
+    max_absolute_error: Error
+    max_relative_error: Error
+    matched_ratio: Share
+    outputs: tuple[OutputComparison, ...] = Field(min_length=1)
 
 
 class CallConvention(Model):
@@ -80,10 +104,51 @@ class CallConvention(Model):
 class Roofline(Model):
     """Least bytes, operations and time of the problem on this device."""
 
-    bytes: int
-    flops: int | None
-    floor_ns: int | None
+    bytes: Count
+    flops: Count | None
+    floor_ns: Count | None
     how: str
+
+
+class TimedOutside(Model):
+    """A row or a gated call by the measurer's clock; `seed` is null where there was nothing."""
+
+    round: Count
+    elapsed_ns: Annotated[int, Field(ge=1, le=2**53)]
+    seed: Seed | None
+    entry: Count | None
+
+
+class OutsideTimes(Model):
+    """Raw times from outside a subject's process; `worker/outside.py` says what follows."""
+
+    kind: Literal["graph", "plain"]
+    outputs: Literal["destination", "exported", "copied"]
+    calls_per_row: Annotated[int, Field(ge=1, le=1_000_000)]
+    calls_gated: Annotated[int, Field(ge=1, le=1_000_000)]
+    rows: tuple[TimedOutside, ...]
+    gated: tuple[TimedOutside, ...]
+    null_rows: tuple[TimedOutside, ...]
+    null_gated: tuple[TimedOutside, ...]
+    copied: tuple[TimedOutside, ...]
+    copied_null: tuple[TimedOutside, ...]
+
+    def raw(self) -> Raw:
+        """As the worker's own arithmetic takes it."""
+        return Raw.from_document(self.model_dump())
+
+
+class OutsideAssessment(Model):
+    """What follows from the raw times; every time in ns per call."""
+
+    value_ns: float
+    interval_ns: tuple[float, float]
+    resolution_ns: float
+    resolved: bool
+    gated_ns: float
+    excess_ns: float
+    copy_ns: float
+    batched: bool
 
 
 class ItemOutcome(Model):
@@ -100,8 +165,13 @@ class ItemOutcome(Model):
     statistics: Statistics | None
     wall_statistics: Statistics | None
     reference_statistics: Statistics | None
-    outside_ns_per_call: int | None
-    speedup: float | None
+    outside_ns_per_call: Count | None = None
+    outside: OutsideTimes | None = None
+    outside_assessment: OutsideAssessment | None = None
+    reference_outside: OutsideTimes | None = None
+    verifiable: bool = False
+    unverifiable_because: tuple[str, ...] = ()
+    speedup: Annotated[float, Field(gt=0)] | None
     correctness: Correctness | None
     call_convention: CallConvention | None
     roofline: Roofline | None
@@ -109,37 +179,97 @@ class ItemOutcome(Model):
     log: str
 
 
+class MachineFigures(Model):
+    """What one calibration measured."""
+
+    launch_ns: Annotated[float, Field(gt=0)]
+    copy_bytes_per_s: Annotated[float, Field(gt=0)]
+    matmul_flops: Annotated[float, Field(gt=0)]
+    empty_event_pair_ns: Annotated[float, Field(gt=0)]
+
+
 class Calibration(Model):
     """The machine before and after; only a clean one makes evidence."""
 
-    before: dict[str, float] | None
-    after: dict[str, float] | None
-    drift: dict[str, float] | None
+    before: MachineFigures | None
+    after: MachineFigures | None
+    drift: dict[str, FiniteFloat] | None
     clean: bool
     reasons: tuple[Reason, ...]
+
+
+class DeviceFacts(Model):
+    """What is known of the device; a driver may say more than what is named here."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
+
+    kind: Literal["cuda", "cpu"]
+    name: str | None = None
+    driver: str | None = None
+    memory_bytes: Count | None = None
+    l2_bytes: Count | None = None
+    power_limit_milliwatts: Count | None = None
+    persistence_mode: bool | None = None
+    ecc_enabled: bool | None = None
+    mismatch: str | None = None
+
+
+class Processor(Model):
+    """The host's processor."""
+
+    cores: Count | None
+    architecture: str
+
+
+class Telemetry(Model):
+    """State of the GPU at one moment; a driver may say more."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
+
+    at: str
+    throttle_reasons: Seed | None = None
+
+
+class EnvironmentDocument(Model):
+    """`environment.json`."""
+
+    device: DeviceFacts
+    software: dict[str, str]
+    operating_system: str
+    kernel_version: str
+    cpu: Processor
+    telemetry: tuple[Telemetry, ...]
+    cpu_fallback: bool
 
 
 class FileEntry(Model):
     """A file of a bundle."""
 
     digest: str
-    size_bytes: int
+    size_bytes: Count
+
+
+Schema = Literal["kernelindex-result-bundle/1", "kernelindex-result-bundle/2"]
 
 
 class ResultDocument(Model):
     """`result.json`."""
 
-    schema_: Literal["kernelindex-result-bundle/1"] = Field(alias="schema")
+    schema_: Literal["kernelindex-result-bundle/1", "kernelindex-result-bundle/2"] = Field(
+        alias="schema"
+    )
     bundle_id: str
     nonce: str
     worker_version: str
     protocol: dict[str, Any]
-    seeds: tuple[int, ...]
-    started_at: datetime
-    finished_at: datetime
+    seeds: tuple[Seed, ...]
+    started_at: Instant
+    finished_at: Instant
     state: State
     error: str | None
-    device: dict[str, Any]
+    device: DeviceFacts
     may_become_verified: bool
     calibration: Calibration
     items: tuple[ItemOutcome, ...]
@@ -152,8 +282,8 @@ class Sample(Model):
     item_id: str
     subject: Literal["candidate", "reference"]
     mode: Literal["device", "wall"]
-    round: int
-    index: int
-    seed: int
-    device_ns: int
-    wall_ns: int | None
+    round: Count
+    index: Count
+    seed: Seed
+    device_ns: Count
+    wall_ns: Count | None

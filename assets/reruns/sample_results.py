@@ -19,7 +19,8 @@ import duckdb
 
 from assets.leaderboards.index import build_if_needed
 from assets.reruns.errors import ResultRefusedError
-from assets.reruns.results import Imported, import_result, session_id_of
+from assets.reruns.published_sessions import session_id_of
+from assets.reruns.results import Imported, import_result
 from assets.tables.database import create_published_view
 from assets.tables.reader import open_database
 from assets.tables.warehouse import Warehouse

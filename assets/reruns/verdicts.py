@@ -55,6 +55,15 @@ _EXPLANATIONS = {
 }
 
 
+def trial_because(on_gpu: bool, approved_protocol: bool) -> tuple[Unverified, ...]:
+    """Why a session is a trial, which is published nowhere; empty for one that is more."""
+    obstacles = (
+        (not on_gpu, Unverified.NOT_ON_A_GPU),
+        (not approved_protocol, Unverified.PROTOCOL_NOT_APPROVED),
+    )
+    return tuple(reason for stands_in_the_way, reason in obstacles if stands_in_the_way)
+
+
 @dataclass(frozen=True)
 class Timed:
     """One side of a comparison; times in ns, null where nothing was measured."""

@@ -224,7 +224,7 @@ def status(json: Json = False) -> None:
         return
     made = table([("job", "left"), ("prepared", "left"), ("state", "left"), ("published", "left")])
     for line in lines:
-        published = "yes" if line.imported else "no"
+        published = "a trial" if line.trial else "yes" if line.imported else "no"
         add_row(made, line.job_id, line.prepared_at, line.state, published)
     stdout.print(made)
     for line in lines:

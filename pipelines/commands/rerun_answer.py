@@ -8,7 +8,8 @@ from assets.answers.lookup import short
 from assets.answers.units import count_text, latency_text
 from assets.reruns.collection import Prepared
 from assets.reruns.launchers.drive import WorkerEvent
-from assets.reruns.results import Imported, ImportedRun
+from assets.reruns.result_rows import ImportedRun
+from assets.reruns.results import Imported
 from pipelines.commands.output import add_row, no, print_json, say, show, stdout, table
 
 
@@ -48,10 +49,15 @@ def answer(imported: Imported, json: bool) -> None:
 
 def _print(imported: Imported) -> None:
     for definition, runs in groupby(imported.runs, key=lambda run: run.definition):
-        _print_runs(definition, list(runs))
+        _print_runs(definition, list(runs), bool(imported.trial))
     for message in imported.unscored:
         show(f"no score: {message}")
     if not imported.has_score:
+        return
+    if imported.trial:
+        show("This was a trial. It is published, ranked and offered nowhere, because:")
+        for trial in imported.trial:
+            show(f"  {trial}: {trial.explanation}")
         return
     verified = sum(not run.unverified_because for run in imported.runs)
     show(f"{verified} of {count_text(len(imported.runs), 'run')} verified")
@@ -64,16 +70,16 @@ def _print(imported: Imported) -> None:
         show(f"Published as {imported.publication.publication_id}.")
 
 
-def _print_runs(definition: str, runs: list[ImportedRun]) -> None:
+def _print_runs(definition: str, runs: list[ImportedRun], trial: bool) -> None:
+    # The digest of a trial names nothing that could be looked up.
     made = table(
         [
             ("solution", "cut"),
             ("reported", "right"),
-            ("controlled", "right"),
+            ("measured" if trial else "controlled", "right"),
             ("ratio", "right"),
             ("verdict", "left"),
-            ("evidence", "left"),
-            ("run", "left"),
+            *([] if trial else [("evidence", "left"), ("run", "left")]),
         ],
         title=definition,
     )
@@ -87,8 +93,11 @@ def _print_runs(definition: str, runs: list[ImportedRun]) -> None:
             latency_text(run.median_ns),
             f"{ratio:.2f}x" if ratio is not None else "",
             run.comparison.verdict,
-            run.evidence_level if passed else "",
-            short(run.run_digest)[:8],
+            *(
+                []
+                if trial
+                else [(run.evidence_level or "") if passed else "", short(run.run_digest)[:8]]
+            ),
         )
     stdout.print(made)
     failed = Counter((_short_name(run), run.status) for run in runs if run.status != "passed")
@@ -110,16 +119,17 @@ def _as_json(imported: Imported) -> dict[str, Any]:
     publication = imported.publication
     return {
         "publication": publication.publication_id if publication else None,
+        "trial": [str(reason) for reason in imported.trial],
         "clean_calibration": imported.clean,
         "fault": imported.fault,
         "unscored": list(imported.unscored),
-        "runs": [_run_as_json(run) for run in imported.runs],
+        "runs": [_run_as_json(run, bool(imported.trial)) for run in imported.runs],
     }
 
 
-def _run_as_json(run: ImportedRun) -> dict[str, Any]:
+def _run_as_json(run: ImportedRun, trial: bool) -> dict[str, Any]:
     return {
-        "run_digest": run.run_digest,
+        "run_digest": None if trial else run.run_digest,
         "solution": run.solution,
         "definition": run.definition,
         "status": run.status,

@@ -31,6 +31,11 @@ shown as (
     from run_facts
     union all
     select
+        'runs' as place,
+        run_digest as digest
+    from trials
+    union all
+    select
         'implementations' as place,
         implementation_digest as digest
     from implementations

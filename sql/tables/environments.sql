@@ -44,3 +44,7 @@ select
     publication_id,
     published_at
 from published_environments
+-- Without those that only trials were made with: no run of another table names them.
+where
+    environment_digest not in (select environment_digest from trials)
+    or environment_digest in (select environment_digest from run_conditions)

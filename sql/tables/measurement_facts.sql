@@ -17,6 +17,7 @@ select
     published.line
 from published_measurements as published
 anti join run_aliases using (run_digest)
+anti join trials using (run_digest)
 inner join measurement_sources
     on
         published.metric is not distinct from measurement_sources.metric

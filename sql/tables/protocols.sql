@@ -30,3 +30,7 @@ select
     publication_id,
     published_at
 from published_protocols
+-- Without those that only trials were made with: no run of another table names them.
+where
+    protocol_digest not in (select protocol_digest from trials)
+    or protocol_digest in (select protocol_digest from run_conditions)

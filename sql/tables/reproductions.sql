@@ -66,5 +66,6 @@ select
     publication_id,
     published_at
 from published_reproductions
+anti join trials using (run_digest)
 left join run_aliases
     on run_aliases.run_digest = published_reproductions.reproduces_digest

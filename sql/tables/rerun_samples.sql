@@ -32,3 +32,4 @@ select
     publication_id,
     published_at
 from published_rerun_samples
+anti join trials using (run_digest)

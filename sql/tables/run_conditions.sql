@@ -31,6 +31,7 @@ with combinations as (
         reference_digest
     from published_runs
     anti join hidden_runs using (run_digest, publication_id)
+    anti join trials using (run_digest)
 ),
 
 grouped as materialized (

@@ -28,7 +28,8 @@
 -- uncompressed: run_digest, external_id
 -- note: A run is retracted or superseded by a correction of itself or of its implementation, and
 --     superseded when its solution file has other content at a newer revision of the dataset.
---     Attestations change nothing here. What is not published is in no table at all.
+--     Attestations change nothing here. What is not published is in no table at all, and
+--     a trial is in trials only.
 -- note: Whether a run is ranked stands here and not in a table of its own, because joining two
 --     tables of many million runs by digest costs more than all rankings together.
 -- note: A run whose digest begins in some way is found by digest_head: to look for it among the
@@ -44,6 +45,7 @@ with placed as (
         run_subjects.subject_number
     from published_runs as published
     anti join hidden_runs using (run_digest, publication_id)
+    anti join trials using (run_digest)
     inner join run_conditions
         on
             published.operation_digest is not distinct from run_conditions.operation_digest

@@ -42,6 +42,7 @@ with combinations as (
         published_at
     from published_runs
     anti join hidden_runs using (run_digest, publication_id)
+    anti join trials using (run_digest)
 )
 
 select

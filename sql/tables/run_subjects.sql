@@ -22,6 +22,7 @@ with combinations as (
         path
     from published_runs
     anti join hidden_runs using (run_digest, publication_id)
+    anti join trials using (run_digest)
 ),
 
 kept as (

@@ -22,7 +22,10 @@ from assets.tables.warehouse import Warehouse
 from tests.reruns.dishonest.cases import Case, load_cases
 from tests.warehouses import ingest_into
 
-QUICK = Protocol(samples=12, wall_samples=6, rounds=2, warmup_s=0.02, kept_calls=3)
+QUICK = Protocol(
+    samples=12, wall_samples=6, rounds=2, warmup_s=0.02, kept_calls=3, outside_rounds=2,
+    calls_per_round=5,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +83,7 @@ class Bench:
         )
 
     def finish(self, process: "subprocess.Popen[str]", bundle: JobBundle) -> Run:
-        output, error = process.communicate(timeout=120)
+        output, error = process.communicate(timeout=900)
         events = [json.loads(line) for line in output.splitlines()]
         return Run(process.returncode, events, error, self.out_of(bundle), bundle)
 

@@ -11,11 +11,11 @@ from assets.leaderboards.site import addresses
 from assets.leaderboards.site.build import build_site
 from assets.manifests.trust import evidence_level
 from assets.reruns.results import import_result
-from assets.reruns.sample_results import ARCHIVES, unpack
 from assets.reruns.verdicts import Unverified
 from assets.tables.corrections import Action, Correction, LocatedCorrection, publish_corrections
 from assets.tables.warehouse import Warehouse
 from tests.reruns.index import copy_of, rows
+from tests.reruns.sessions import StoredSession, on_another_day, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,12 +37,9 @@ def test_the_reasons_why_a_run_is_not_verified_are_these_and_are_documented() ->
 
 def session(folder: Path, day: str) -> Path:
     """The shipped session, as if it had been measured on another day: other runs, same values."""
-    unpack(ARCHIVES[0], folder)
-    path = folder / "result" / "result.json"
-    document = json.loads(path.read_bytes())
-    document |= {"started_at": f"{day}T00:00:00Z", "finished_at": f"{day}T01:00:00Z"}
-    path.write_text(json.dumps(document))
-    return folder
+    stored = StoredSession.read(unpack(folder))
+    on_another_day(stored, day)
+    return stored.write()
 
 
 def bring(warehouse: Warehouse, folder: Path, runner: str) -> None:

@@ -14,7 +14,6 @@ from assets.reruns.errors import ResultRefusedError
 from assets.reruns.lane import jobs, publish_job, reconcile
 from assets.reruns.results import import_result
 from assets.reruns.sample_results import ARCHIVES, import_sample_results, unpack
-from assets.tables.row_checks import examine_rows
 from assets.tables.warehouse import Warehouse
 from pipelines.definitions import build_definitions
 from pipelines.jobs import CONTROLLED_RERUN
@@ -50,48 +49,36 @@ def measured(
     return own, result
 
 
-def test_the_job_publishes_the_run_its_samples_and_its_verdict(
-    measured: tuple[Warehouse, dg.ExecuteInProcessResult],
+def test_the_job_shows_what_a_trial_gave_and_publishes_nothing_of_it(
+    measured: tuple[Warehouse, dg.ExecuteInProcessResult], sample_index: Warehouse
 ) -> None:
     own, result = measured
     assert result.success
-    [(run, reported, verdict, status)] = rows(
-        own,
-        "select run_digest, reproduces_digest, verdict, controlled_status from reproductions",
-    )
-    assert reported == a_run(own, "rmsnorm_h128_torch_rms_norm")
-    assert (verdict, status) == ("other_hardware", "passed")
-    assert rows(
-        own,
-        "select series, count(*) from rerun_samples where series in ('device', 'wall') "
-        "group by all order by all",
-    ) == [("device", 20), ("wall", 50)]
-    assert rows(own, f"select rank from controlled_rankings where run_digest = '{run}'") == [(1,)]
-    assert not examine_rows(own).findings
+    shown = {
+        event.asset_key.to_user_string(): event.materialization.metadata
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None
+    }
+    verdicts = shown["reruns/reproductions"]
+    assert "NOT_ON_A_GPU" in str(verdicts["publication"].value)
+    assert "| rmsnorm_h128_torch_rms_norm | passed | " in str(verdicts["verdicts"].value)
+    assert "other_hardware | a trial (" in str(verdicts["verdicts"].value)
+    assert "data:image/svg+xml" in str(shown["reruns/rerun_samples"]["latency"].value)
+    assert own.publications() == sample_index.publications()
+    assert rows(own, "select count(*) from runs where not source_native") == [(0,)]
 
 
-def test_a_cpu_run_is_never_verified(
-    measured: tuple[Warehouse, dg.ExecuteInProcessResult],
-) -> None:
-    own, _ = measured
-    assert rows(own, "select evidence_level from runs where not source_native") == [
-        ("reproducible",)
-    ]
-    [(because,)] = rows(own, "select unverified_because from reproductions")
-    assert "NOT_ON_A_GPU" in because  # type: ignore[operator]
-    assert rows(own, "select count(*) from verified_records") == [(0,)]
-
-
-def test_a_result_is_published_once(
+def test_a_trial_is_reconciled_as_one(
     measured: tuple[Warehouse, dg.ExecuteInProcessResult],
 ) -> None:
     own, _ = measured
     [line] = jobs(own)
-    assert line.imported
-    assert publish_job(own, line.job_id).publication is None
+    assert (line.imported, line.trial) == (True, True)
+    imported = publish_job(own, line.job_id)
+    assert (imported.publication, [run.status for run in imported.runs]) == (None, ["passed"])
     (own.root / "reruns" / "jobs" / line.job_id / "imported.json").unlink()
     _, published = reconcile(own)
-    assert published == {line.job_id: "published 1 run (known)"}
+    assert published == {line.job_id: "a trial of 1 run, published nowhere"}
 
 
 def test_a_result_with_changed_samples_is_refused(

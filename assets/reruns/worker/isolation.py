@@ -143,8 +143,29 @@ def _prctl(option: int, value: int) -> bool:
 
 def descendants() -> dict[int, int]:
     """Session id by process id of all living descendants of this process, from /proc."""
-    parents: dict[int, int] = {}
-    sessions: dict[int, int] = {}
+    table = _processes()
+    return {pid: table[pid][1] for pid in _below({os.getpid()}, table)}
+
+
+def family(pid: int) -> list[int]:
+    """A process, everything that it started and everything in its session, itself first."""
+    table = _processes()
+    inside = {other for other, (_, session) in table.items() if session == pid}
+    return [pid, *sorted((_below({pid} | inside, table) | inside) - {pid})]
+
+
+def _below(roots: set[int], table: Mapping[int, tuple[int, int]]) -> set[int]:
+    found: set[int] = set()
+    frontier = roots
+    while frontier:
+        frontier = {pid for pid, (parent, _) in table.items() if parent in frontier} - found
+        found |= frontier
+    return found
+
+
+def _processes() -> dict[int, tuple[int, int]]:
+    """Parent and session of every living process."""
+    found: dict[int, tuple[int, int]] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -152,14 +173,8 @@ def descendants() -> dict[int, int]:
             text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
             state, parent, _, session = text.rpartition(")")[2].split()[:4]
             if state != "Z":
-                parents[int(entry.name)] = int(parent)
-                sessions[int(entry.name)] = int(session)
-    found: set[int] = set()
-    frontier = {os.getpid()}
-    while frontier:
-        frontier = {pid for pid, parent in parents.items() if parent in frontier} - found
-        found |= frontier
-    return {pid: sessions[pid] for pid in found}
+                found[int(entry.name)] = (int(parent), int(session))
+    return found
 
 
 def resident_bytes(pid: int) -> int:

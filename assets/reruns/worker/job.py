@@ -14,12 +14,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 JOB_SCHEMA = "kernelindex-job-bundle/1"
-PROTOCOL_NAME = "kernelindex-controlled-v1"
+PROTOCOL_NAME = "kernelindex-controlled-v2"
+V1_NAME = "kernelindex-controlled-v1"
 MAX_BUNDLE_JSON_BYTES = 16 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 MAX_FILE_BYTES = 64 * 1024**3
 MAX_FILES = 20_000
 MAX_ITEMS = 5_000
+MAX_DEPTH = 64
+MAX_LIMIT = 10**12
 FOLDERS = ("definitions", "workloads", "solutions", "tensors")
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
@@ -32,49 +35,79 @@ class BundleRefused(Exception):  # noqa: N818 - the name says what happened
 
 @dataclass(frozen=True)
 class Protocol:
-    """Parameters of `kernelindex-controlled-v1`; the defaults are the protocol's own."""
+    """Parameters of `kernelindex-controlled-v2`; the defaults are the protocol's own.
 
-    samples: int = 200
-    wall_samples: int = 50
-    rounds: int = 10
-    warmup_s: float = 0.5
-    kept_calls: int = 6
+    A bundle of v1 is read with the name and the parameters that it has; it cannot be run any more.
+    """
+
+    samples: int = 60
+    wall_samples: int = 20
+    rounds: int = 3
+    warmup_s: float = 0.2
+    kept_calls: int = 4
     launch_runway_us: int = 200
     flush_factor: float = 2.0
     reference_budget_s: float = 20.0
     candidate_budget_s: float = 60.0
     candidates_at_once: int = 6
+    outside_rounds: int = 6
+    rows_per_round: int = 3
+    gated_per_round: int = 2
+    calls_per_round: int = 12
+    row_ms: float = 10.0
+    row_calls: int = 1024
+    ring_mib: int = 8192
+    name: str = PROTOCOL_NAME
 
     @classmethod
     def from_document(cls, document: Any) -> "Protocol":
         """Build from the bundle's `protocol`; raise `BundleRefused` for what it does not know."""
         values = dict(_mapping(document, "protocol"))
         name = values.pop("name", None)
-        if name != PROTOCOL_NAME:
-            raise BundleRefused(f"protocol.name is {name!r}; this worker runs {PROTOCOL_NAME}")
-        known = cls.__dataclass_fields__
-        chosen: dict[str, Any] = {}
+        if name not in PARAMETERS:
+            known = " and ".join(sorted(PARAMETERS))
+            raise BundleRefused(f"protocol.name is {shown(name)}; this worker knows {known}")
+        chosen: dict[str, Any] = dict(V1_DEFAULTS) if name == V1_NAME else {}
         for key, value in values.items():
-            if key not in known:
-                raise BundleRefused(f"protocol.{key} is no parameter of {PROTOCOL_NAME}")
+            if key not in PARAMETERS[name]:
+                raise BundleRefused(f"protocol.{shown(key)} is no parameter of {name}")
             wanted = type(getattr(cls, key))
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise BundleRefused(f"protocol.{key} is {value!r}; it must be a number")
+                raise BundleRefused(f"protocol.{key} is {shown(value)}; it must be a number")
+            if not (1 if key in _POSITIVE else 0) <= value <= 1_000_000:
+                raise BundleRefused(f"protocol.{key} is {shown(value)}; out of bounds")
             if wanted is int and int(value) != value:
                 raise BundleRefused(f"protocol.{key} is {value!r}; it must be a whole number")
             chosen[key] = wanted(value)
-        protocol = cls(**chosen)
-        positive = {"samples", "rounds", "candidates_at_once", "kept_calls"}
-        for key in known:
-            value = getattr(protocol, key)
-            if value < (1 if key in positive else 0) or value > 1_000_000:
-                raise BundleRefused(f"protocol.{key} is {value}; out of bounds")
-        return protocol
+        return cls(name=name, **chosen)
 
     def document(self) -> dict[str, Any]:
-        """The protocol as the result bundle repeats it: name and every parameter."""
-        values = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        return {"name": PROTOCOL_NAME, **values}
+        """The protocol as the result bundle repeats it: name and every parameter that it has."""
+        values = {key: getattr(self, key) for key in PARAMETERS[self.name]}
+        return {"name": self.name, **values}
+
+
+V1_DEFAULTS: dict[str, Any] = {
+    "samples": 200,
+    "wall_samples": 50,
+    "rounds": 10,
+    "warmup_s": 0.5,
+    "kept_calls": 6,
+    "launch_runway_us": 200,
+    "flush_factor": 2.0,
+    "reference_budget_s": 20.0,
+    "candidate_budget_s": 60.0,
+    "candidates_at_once": 6,
+}
+#: The parameters of every protocol whose bundles can be read.
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    V1_NAME: tuple(V1_DEFAULTS),
+    PROTOCOL_NAME: tuple(key for key in Protocol.__dataclass_fields__ if key != "name"),
+}
+_POSITIVE = frozenset(
+    {"samples", "rounds", "candidates_at_once", "kept_calls", "outside_rounds", "rows_per_round"}
+    | {"gated_per_round", "calls_per_round", "row_ms", "row_calls", "ring_mib"}
+)
 
 
 @dataclass(frozen=True)
@@ -165,20 +198,48 @@ def bundle_id_of(document: dict[str, Any]) -> str:
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """Parse JSON; raise `BundleRefused` naming the file when it does not parse."""
+    """Parse JSON; raise `BundleRefused` naming the file when it does not parse.
+
+    Refused too: what cannot be handled afterwards, as nesting beyond `MAX_DEPTH` and integers of
+    thousands of digits.
+    """
     try:
-        return json.loads(content.decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise BundleRefused(f"{where} is not JSON: {error}") from error
+    if _is_deeper(document, MAX_DEPTH):
+        raise BundleRefused(f"{where} is nested more than {MAX_DEPTH} levels deep")
+    return document
+
+
+def _is_deeper(document: Any, levels: int) -> bool:
+    """Level by level, because what is too deep for the parser is too deep for recursion."""
+    level = [document]
+    for _ in range(levels + 1):
+        inner = [value for value in level if isinstance(value, (dict, list))]
+        if not inner:
+            return False
+        level = [
+            part
+            for value in inner
+            for part in (value.values() if isinstance(value, dict) else value)
+        ]
+    return True
+
+
+def shown(value: Any) -> str:
+    """A value of a document as an error message shows it: one line, and not all of a long one."""
+    text = ascii(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def safe_relative_path(path: Any) -> PurePosixPath:
     """A bundle path as path object; raise `BundleRefused` if it could leave the bundle."""
     if not isinstance(path, str) or not path or "\x00" in path or "\\" in path:
-        raise BundleRefused(f"path {path!r} is not a plain relative path")
+        raise BundleRefused(f"path {shown(path)} is not a plain relative path")
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or str(pure) != path:
-        raise BundleRefused(f"path {path!r} is absolute, not normal, or leaves the bundle")
+        raise BundleRefused(f"path {shown(path)} is absolute, not normal, or leaves the bundle")
     return pure
 
 
@@ -193,16 +254,17 @@ def load_bundle(root: Path) -> JobBundle:
     document = _mapping(parse_json(manifest.read_bytes(), "bundle.json"), "bundle.json")
     if document.get("schema") != JOB_SCHEMA:
         raise BundleRefused(
-            f"bundle.json: schema is {document.get('schema')!r}; expected {JOB_SCHEMA}"
+            f"bundle.json: schema is {shown(document.get('schema'))}; expected {JOB_SCHEMA}"
         )
     try:
         expected = bundle_id_of(document)
     except ValueError as error:
-        raise BundleRefused(f"bundle.json holds a number that is not finite: {error}") from error
-    if document.get("bundle_id") != expected:
         raise BundleRefused(
-            f"bundle.json: bundle_id is {document.get('bundle_id')!r}, its content gives {expected}"
-        )
+            f"bundle.json holds a number that is not finite, or text that is not Unicode: {error}"
+        ) from error
+    if document.get("bundle_id") != expected:
+        found = shown(document.get("bundle_id"))
+        raise BundleRefused(f"bundle.json: bundle_id is {found}, its content gives {expected}")
     files = _check_files(root, document.get("files"))
     items = tuple(_item(entry, index, files) for index, entry in enumerate(_items(document)))
     ids = [item.item_id for item in items]
@@ -226,7 +288,8 @@ def _check_files(root: Path, listed: Any) -> dict[str, dict[str, Any]]:
     files = _mapping(listed, "bundle.json: files")
     if len(files) > MAX_FILES:
         raise BundleRefused(f"bundle.json lists {len(files)} files; at most {MAX_FILES}")
-    found = _walk(root)
+    found = walk(root)
+    found.discard("bundle.json")
     for path in sorted(found - set(files)):
         raise BundleRefused(f"{path} is in the bundle but bundle.json does not list it")
     for path in sorted(files):
@@ -238,19 +301,20 @@ def _check_files(root: Path, listed: Any) -> dict[str, dict[str, Any]]:
         entry = _mapping(files[path], f"bundle.json: files.{path}")
         digest, size = entry.get("digest"), entry.get("size_bytes")
         if not isinstance(digest, str) or not _DIGEST.match(digest):
-            raise BundleRefused(f"{path}: digest {digest!r} is not sha256:<64 hex digits>")
+            raise BundleRefused(f"{path}: digest {shown(digest)} is not sha256:<64 hex digits>")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise BundleRefused(f"{path}: size_bytes {size!r} is not a size")
+            raise BundleRefused(f"{path}: size_bytes {shown(size)} is not a size")
         limit = MAX_FILE_BYTES if pure.parts[0] == "tensors" else MAX_DOCUMENT_BYTES
         actual = _regular_file(root / path, path, limit)
         if actual != size:
-            raise BundleRefused(f"{path} has {actual} bytes; bundle.json says {size}")
+            raise BundleRefused(f"{path} has {actual} bytes; bundle.json says {shown(size)}")
         if digest_file(root / path) != digest:
             raise BundleRefused(f"{path} does not have the digest that bundle.json gives")
     return files
 
 
-def _walk(root: Path) -> set[str]:
+def walk(root: Path) -> set[str]:
+    """Every file below a folder, by its path there; raises `BundleRefused` for other kinds."""
     found: set[str] = set()
     for folder, folders, names in os.walk(root, followlinks=False):
         for name in folders + names:
@@ -260,8 +324,7 @@ def _walk(root: Path) -> set[str]:
             if stat.S_ISLNK(mode):
                 raise BundleRefused(f"{relative} is a link; a bundle holds plain files only")
             if stat.S_ISREG(mode):
-                if relative != "bundle.json":
-                    found.add(relative)
+                found.add(relative)
             elif not stat.S_ISDIR(mode):
                 raise BundleRefused(f"{relative} is neither a file nor a folder")
     return found
@@ -306,7 +369,9 @@ def _item(entry: Any, index: int, files: dict[str, dict[str, Any]]) -> Item:
     document = _mapping(entry, where)
     item_id = document.get("item_id")
     if not isinstance(item_id, str) or not _ITEM_ID.match(item_id):
-        raise BundleRefused(f"{where}.item_id {item_id!r} is no plain name of up to 100 characters")
+        raise BundleRefused(
+            f"{where}.item_id {shown(item_id)} is no plain name of up to 100 characters"
+        )
     tensors = document.get("tensors", [])
     if not isinstance(tensors, list):
         raise BundleRefused(f"{where}.tensors is not a list")
@@ -327,7 +392,7 @@ def _reference(value: Any, where: str, files: dict[str, dict[str, Any]]) -> File
     entry = _mapping(value, where)
     path, digest = entry.get("path"), entry.get("digest")
     if not isinstance(path, str) or path not in files:
-        raise BundleRefused(f"{where}.path {path!r} is not among the bundle's files")
+        raise BundleRefused(f"{where}.path {shown(path)} is not among the bundle's files")
     if digest != files[path]["digest"]:
         raise BundleRefused(f"{where}.digest differs from the digest of {path}")
     return FileReference(path, str(digest))
@@ -347,11 +412,15 @@ def _limits(value: Any) -> Limits:
     for key in ("deadline_s", "per_run_timeout_s", "max_log_bytes"):
         number = entry.get(key)
         if isinstance(number, bool) or not isinstance(number, (int, float)) or number <= 0:
-            raise BundleRefused(f"bundle.json: limits.{key} is {number!r}; it must be above 0")
+            raise BundleRefused(f"bundle.json: limits.{key} is {shown(number)}; it must be above 0")
+        if number > MAX_LIMIT:
+            raise BundleRefused(f"bundle.json: limits.{key} is above {MAX_LIMIT}")
         numbers[key] = number
     memory = entry.get("memory_bytes")
     if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int)):
         raise BundleRefused("bundle.json: limits.memory_bytes is neither a whole number nor null")
+    if memory is not None and not 0 < memory < 2**63:
+        raise BundleRefused("bundle.json: limits.memory_bytes is not between 0 and 2^63")
     return Limits(
         deadline_s=float(numbers["deadline_s"]),
         per_run_timeout_s=float(numbers["per_run_timeout_s"]),
@@ -365,7 +434,7 @@ def _seeds(value: Any) -> tuple[int, ...]:
         raise BundleRefused("bundle.json: seeds must be 1 to 100 whole numbers")
     for seed in value:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise BundleRefused(f"bundle.json: seed {seed!r} is not between 0 and 2^63")
+            raise BundleRefused(f"bundle.json: seed {shown(seed)} is not between 0 and 2^63")
     if len(set(value)) != len(value):
         raise BundleRefused("bundle.json: seeds must differ from each other")
     return tuple(value)

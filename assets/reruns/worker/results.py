@@ -14,14 +14,15 @@ from typing import Any
 
 from . import WORKER_VERSION
 from .calibration import Calibration
-from .codes import SCORED_STATUSES, State
+from .codes import SCORED_STATUSES, State, Status
 from .job import JobBundle, digest_file
 from .moments import utc_now
+from .outside import Assessment, Raw, assess, speedup
 from .statistics import Statistics, summarize
 from .subjects import Candidate, Group, Subject
 from .verdict import status_for
 
-RESULT_SCHEMA = "kernelindex-result-bundle/1"
+RESULT_SCHEMA = "kernelindex-result-bundle/2"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def item_result(
     bundle: JobBundle,
     candidate: Candidate,
     group: Group | None,
-    referee: Subject | None,
+    beside: Subject | None,
     environment: Mapping[str, Any],
     scrub: Callable[[str], str],
 ) -> ItemResult:
@@ -49,10 +50,12 @@ def item_result(
     if subject is not None and candidate.measured:
         device = summarize(subject.series.device)
         wall = summarize(subject.series.wall)
-        reference = summarize(referee.series.device) if referee else None
-    speedup = None
-    if device is not None and reference is not None and device.median:
-        speedup = reference.median / device.median
+        reference = summarize(beside.series.device) if beside else None
+    assessment = assess(candidate.outside) if candidate.outside else None
+    times = None
+    if candidate.outside is not None:
+        times = speedup(candidate.reference_outside, candidate.outside)
+    because = unverifiable(candidate, group, status, environment, assessment)
     reasons = [{**entry, "text": scrub(entry["text"])} for entry in candidate.reasons]
     document = {
         "item_id": candidate.item.item_id,
@@ -66,8 +69,12 @@ def item_result(
         "statistics": _document(device),
         "wall_statistics": _document(wall),
         "reference_statistics": _document(reference),
-        "outside_ns_per_call": candidate.outside_ns,
-        "speedup": speedup,
+        "outside": candidate.outside.document() if candidate.outside else None,
+        "outside_assessment": assessment.document() if assessment else None,
+        "reference_outside": _raw(candidate.reference_outside),
+        "speedup": times,
+        "verifiable": status is Status.PASSED and not because,
+        "unverifiable_because": because,
         "correctness": _correctness(candidate),
         "call_convention": candidate.convention.document() if candidate.convention else None,
         "roofline": group.roofline.document() if group else None,
@@ -80,6 +87,27 @@ def item_result(
     if status in SCORED_STATUSES:
         trace = _trace(bundle, candidate, document, environment, log.decode("utf-8"))
     return ItemResult(document, rows, log, trace)
+
+
+def unverifiable(
+    candidate: Candidate,
+    group: Group | None,
+    status: Status,
+    environment: Mapping[str, Any],
+    assessment: Assessment | None,
+) -> list[str]:
+    """Why an item that passed can never become verified, whatever the session was like."""
+    if status is not Status.PASSED:
+        return []
+    noted = {entry["code"] for entry in candidate.notes}
+    found: list[str] = [code for code in ("NO_SHARED_MEMORY", "CACHED_BUILD") if code in noted]
+    if environment["device"].get("kind") != "cuda":
+        found.append("CPU_FALLBACK")
+    if group is None or not any(spec.source == "random" for spec in group.problem.inputs):
+        found.append("INPUTS_NOT_VARIED")
+    if "NO_SHARED_MEMORY" not in noted and (assessment is None or not assessment.resolved):
+        found.append("BELOW_RESOLUTION")
+    return found
 
 
 def write_result(
@@ -130,9 +158,8 @@ def write_result(
             "state": state.value,
             "error": error,
             "device": device,
-            "may_become_verified": device.get("kind") == "cuda"
-            and calibration.clean
-            and not any(_has_note(result, "CACHED_BUILD") for result in results),
+            "may_become_verified": calibration.clean
+            and any(result.document["verifiable"] for result in results),
             "calibration": calibration.document(),
             "items": [result.document for result in results],
             "files": files,
@@ -149,8 +176,8 @@ def write_result(
     return out
 
 
-def _has_note(result: ItemResult, code: str) -> bool:
-    return any(entry["code"] == code for entry in result.document["notes"])
+def _raw(raw: Raw | None) -> dict[str, Any] | None:
+    return raw.document() if raw is not None else None
 
 
 def _document(statistics: Statistics | None) -> dict[str, Any] | None:
@@ -204,10 +231,11 @@ def _trace(
     workload = bundle.read_document(candidate.item.workload)
     solution = bundle.read_document(candidate.item.solution)
     correctness, performance = document["correctness"], None
-    if document["statistics"] and document["reference_statistics"]:
+    if document["outside_assessment"]:
+        reference = candidate.reference_outside
         performance = {
-            "latency_ms": document["statistics"]["median"] / 1e6,
-            "reference_latency_ms": document["reference_statistics"]["median"] / 1e6,
+            "latency_ms": document["outside_assessment"]["value_ns"] / 1e6,
+            "reference_latency_ms": assess(reference).value_ns / 1e6 if reference else None,
             "speedup_factor": document["speedup"],
         }
     passed = document["status"] == "PASSED"

@@ -81,3 +81,15 @@ def _median_interval(groups: list[list[int]], generator: random.Random) -> tuple
         medians.append(quantile(sample, 0.5))
     medians.sort()
     return quantile(medians, 0.025), quantile(medians, 0.975)
+
+
+def share(total: int, rounds: int, number: int) -> range:
+    """The indices that belong to one round when `total` calls are spread over all rounds."""
+    return range(total * number // rounds, total * (number + 1) // rounds)
+
+
+def speedup(reference: Statistics | None, subject: Statistics | None) -> float | None:
+    """How many times as fast as the reference; None where either was not measured."""
+    if reference is None or subject is None or not subject.median:
+        return None
+    return reference.median / subject.median

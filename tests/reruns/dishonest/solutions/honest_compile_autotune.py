@@ -1,0 +1,10 @@
+"""torch.compile with a search for the fastest kernels (mode max-autotune)."""
+
+import torch
+
+
+@torch.compile(mode="max-autotune")
+def run(hidden_states, weight):
+    wide = hidden_states.float()
+    scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + 1e-6)
+    return (wide * scale * weight.float()).to(hidden_states.dtype)
