@@ -43,6 +43,9 @@ DEFINITION_STATES: tuple[Json, ...] = (
 )
 
 
+SHARED_SOURCE = 2
+
+
 @dataclass
 class SolutionFile:
     """A solution as a revision has it."""
@@ -65,6 +68,11 @@ class SolutionFile:
         """What makes it the same solution wherever it lies and whoever is named."""
         return self.name, self.definition, self.source
 
+    @property
+    def source_text(self) -> str:
+        """Its one source file; the last of the sources is the same whatever the solution's name."""
+        return "# shared\n" if self.source == SHARED_SOURCE else f"# {self.name} {self.source}\n"
+
     def document(self) -> Json:
         """The document."""
         return solution(
@@ -72,7 +80,7 @@ class SolutionFile:
             definition=self.definition,
             author=self.author,
             description=self.description,
-            sources=[{"path": "main.py", "content": f"# {self.name} {self.source}\n"}],
+            sources=[{"path": "main.py", "content": self.source_text}],
         )
 
 
@@ -157,8 +165,8 @@ def expected_runs(revisions: Iterable[Revision]) -> set[ShownRun]:
         for line, state, named in revision.readings():
             meaning = meaning_of(state)
             if state_of_line.setdefault(line, meaning) == meaning:
-                source = named.document()["sources"][0]["content"]
-                shown.add((line.number, *meaning, source, first_revision[named.content]))
+                earliest = first_revision[named.content]
+                shown.add((line.number, *meaning, named.source_text, earliest))
     return shown
 
 

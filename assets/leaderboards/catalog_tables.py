@@ -174,7 +174,7 @@ def _texts(*names: str) -> list[tuple[str, pa.DataType]]:
 # The columns of each table that the SQL files read here.
 _NOTHING_HIDDEN = {
     "identity_aliases": pa.schema(_texts("implementation_digest", "kept_digest")),
-    "hidden_runs": pa.schema(_texts("run_digest", "publication_id")),
+    "hidden_runs": pa.schema(_texts("run_digest", "publication_id", "definition_name")),
     "run_aliases": pa.schema(_texts("run_digest", "shown_digest")),
     "author_moves": pa.schema(
         _texts("implementation_digest", "solution_name", "author_directory", "moved_to")

@@ -23,7 +23,7 @@ with ordered as (
         files.file_digest,
         files.inputs_digest,
         files.parser_version,
-        files.published_at
+        files.publication_id
     from published_source_files as files
     inner join dataset_revisions
         on
@@ -35,7 +35,7 @@ newest as (
     select *
     from ordered
     qualify row_number() over (
-        partition by dataset, path order by position desc, published_at desc, inputs_digest
+        partition by dataset, path order by position desc, publication_id desc, inputs_digest
     ) = 1
 ),
 

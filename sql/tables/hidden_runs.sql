@@ -79,10 +79,11 @@ several_roots as (
 
 axes as (
     select
-        workload_digest,
-        min(axes_json) as axes_json
-    from published_workloads
-    group by workload_digest
+        workloads.workload_digest,
+        min(workloads.axes_json) as axes_json
+    from published_workloads as workloads
+    semi join looked_at on looked_at.name = workloads.definition_name
+    group by workloads.workload_digest
 ),
 
 contents as (
@@ -90,6 +91,7 @@ contents as (
         implementation_digest,
         min(content_digest) as content_digest
     from published_implementations
+    semi join looked_at on looked_at.name = published_implementations.definition_name
     group by implementation_digest
 ),
 

@@ -12,7 +12,9 @@ with same_documents as (
     -- Reading rules before 2 had another digest for the same content; equal bytes tell.
     select
         *,
-        min(content_digest) over (partition by dataset, document_digest) as document_content
+        min(content_digest) over (
+            partition by dataset, coalesce(document_digest, content_digest)
+        ) as document_content
     from published_implementations
 ),
 

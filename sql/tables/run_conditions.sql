@@ -18,7 +18,13 @@
 --     runs has both. Tables of many million rows are joined, grouped and sorted by the numbers
 --     instead of by digests. They are other ones after the next publication; nothing outside the
 --     database keeps them.
-with combinations as (
+with names_with_hidden as (
+    -- Digests are read only where some are hidden: there are as many as runs.
+    select distinct definition_name
+    from hidden_runs
+),
+
+combinations as (
     select distinct
         operation_digest,
         workload_digest,
@@ -30,6 +36,22 @@ with combinations as (
         input_fingerprint,
         reference_digest
     from published_runs
+    anti join names_with_hidden using (definition_name)
+
+    union
+
+    select distinct
+        operation_digest,
+        workload_digest,
+        protocol_digest,
+        environment_digest,
+        comparison_key,
+        definition_name,
+        workload_uuid,
+        input_fingerprint,
+        reference_digest
+    from published_runs
+    semi join names_with_hidden using (definition_name)
     anti join hidden_runs using (run_digest, publication_id)
     anti join trials using (run_digest)
 ),

@@ -21,7 +21,13 @@
 -- note: Many runs share all of this, so that it is kept once and not with each of them; the view
 --     runs has both. The numbers are other ones after the next publication; nothing outside the
 --     database keeps them.
-with combinations as (
+with names_with_hidden as (
+    -- Digests are read only where some are hidden: there are as many as runs.
+    select distinct definition_name
+    from hidden_runs
+),
+
+combinations as (
     select distinct
         correctness_key,
         metric_key,
@@ -41,6 +47,30 @@ with combinations as (
         publication_id,
         published_at
     from published_runs
+    anti join names_with_hidden using (definition_name)
+
+    union
+
+    select distinct
+        correctness_key,
+        metric_key,
+        status,
+        primary_metric,
+        primary_statistic,
+        primary_unit,
+        evidence_level,
+        has_raw_evidence,
+        source_native,
+        source,
+        raw_status,
+        raw_hardware,
+        dataset,
+        revision,
+        parser_version,
+        publication_id,
+        published_at
+    from published_runs
+    semi join names_with_hidden using (definition_name)
     anti join hidden_runs using (run_digest, publication_id)
     anti join trials using (run_digest)
 )

@@ -38,13 +38,18 @@ class Changes:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._lines = 0
+        self._dropped: list[Line] = []
         self._gone: list[SolutionFile] = []
 
     def history(self, length: int) -> list[Revision]:
-        """Revisions, each with one to three changes since the one before."""
+        """Revisions, each with one to three changes since the one before and, often, new traces."""
         first = Revision(
-            {NAMES[0]: 0},
-            {"one": SolutionFile("one", NAMES[0]), "two": SolutionFile("two", NAMES[0], "bob")},
+            {NAMES[0]: 0, NAMES[1]: 1},
+            {
+                "one": SolutionFile("one", NAMES[0]),
+                "two": SolutionFile("two", NAMES[0], "bob"),
+                "three": SolutionFile("three", NAMES[1], None, "cat"),
+            },
         )
         self._add_lines(first)
         revisions = [first]
@@ -52,6 +57,8 @@ class Changes:
             following = revisions[-1].next()
             for _ in range(self._random.randint(1, 3)):
                 self._random.choice(self._all)(self, following)
+            if self._random.random() < 0.7:
+                self._add_lines(following)
             revisions.append(following)
         return revisions
 
@@ -63,14 +70,13 @@ class Changes:
         revision.definitions.pop(self._random.choice(NAMES), None)
 
     def _add_lines(self, revision: Revision) -> None:
-        for _ in range(self._random.randint(1, 2)):
+        for item in list(revision.solutions.values()):
             self._lines += 1
-            line = Line(
-                self._lines, self._random.choice(NAMES), self._random.choice(("one", "two"))
-            )
+            wrong = self._random.random() < 0.1
+            name = self._random.choice(NAMES) if wrong else item.definition
             folder = self._random.choice(FOLDERS)
-            path = f"traces/{'' if folder is None else folder + '/'}toy/{line.definition}.jsonl"
-            revision.traces.setdefault(path, []).append(line)
+            path = f"traces/{'' if folder is None else folder + '/'}toy/{name}.jsonl"
+            revision.traces.setdefault(path, []).append(Line(self._lines, name, item.name))
 
     def _move_traces(self, revision: Revision) -> None:
         if revision.traces:
@@ -82,11 +88,13 @@ class Changes:
     def _drop_line(self, revision: Revision) -> None:
         if revision.traces:
             lines = revision.traces[self._random.choice(sorted(revision.traces))]
+            self._dropped += lines[:1]
             lines[:] = lines[1:]
 
     def _bring_back_line(self, revision: Revision) -> None:
-        line = Line(self._random.randint(1, self._lines), NAMES[0], "one")
-        revision.traces.setdefault(f"traces/ann/toy/{NAMES[0]}.jsonl", []).append(line)
+        if self._dropped:
+            line = self._random.choice(self._dropped)
+            revision.traces.setdefault(f"traces/ann/toy/{line.definition}.jsonl", []).append(line)
 
     def _edit_solution(self, revision: Revision) -> None:
         for item in self._one_solution(revision):
@@ -124,9 +132,9 @@ class Changes:
     _all = (
         _change_definition,
         _change_definition,
+        _change_definition,
+        _change_definition,
         _remove_definition,
-        _add_lines,
-        _add_lines,
         _move_traces,
         _drop_line,
         _bring_back_line,
