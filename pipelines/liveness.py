@@ -9,7 +9,6 @@ and whoever wants the slot next ends the run by name. A run without such a file 
 import fcntl
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,8 +17,6 @@ import dagster as dg
 
 _FOLDER = "alive"
 _SUFFIX = ".lock"
-_PATIENCE_S = 5.0
-_RETRY_S = 0.02
 
 
 @contextmanager
@@ -45,20 +42,20 @@ def hold(home: Path, run_id: str, name: str) -> int | None:
     """
     path = home / _FOLDER / f"{run_id}{_SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + _PATIENCE_S
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        # Who looks whether the run is dead takes the lock for a moment, and may remove the file.
-        if _lock(descriptor) and _is(descriptor, path):
-            os.truncate(descriptor, 0)
-            os.write(
-                descriptor, f"{name}, process {os.getpid()} on {socket.gethostname()}".encode()
-            )
-            return descriptor
+    # The file takes its name when it is locked: whoever finds one that is not may end the run.
+    unnamed = path.with_suffix(f".{os.getpid()}")
+    descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        named = f"{name}, process {os.getpid()} on {socket.gethostname()},"
+        os.write(descriptor, named.encode())
+        path.hardlink_to(unnamed)
+    except FileExistsError:
         os.close(descriptor)
-        if time.monotonic() > end:
-            return None
-        time.sleep(_RETRY_S)
+        return None
+    finally:
+        unnamed.unlink()
+    return descriptor
 
 
 def end_dead_runs(instance: dg.DagsterInstance, home: Path) -> list[str]:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,34 +149,33 @@ def test_a_block_that_ends_well_leaves_no_lock_and_one_that_fails_does(
     assert end_dead_runs(instance, home) == [run_id]
 
 
-def test_who_looks_while_a_run_begins_does_not_end_it(
+def test_a_run_that_begins_is_never_taken_for_a_dead_one(
     instance: dg.DagsterInstance, home: Path
 ) -> None:
+    """The file of a lock is never seen before it is locked."""
+    stop = threading.Event()
+    ended: list[str] = []
+
+    def look() -> None:
+        while not stop.is_set():
+            ended.extend(end_dead_runs(instance, home))
+
     run_id = run_in(instance, dg.DagsterRunStatus.STARTED)
-    looking = subprocess.Popen(
-        [
-            sys.executable, "-c",
-            "import fcntl, os, sys\nfrom pathlib import Path\n"
-            # The file of a run that was just made, locked by who looks and then removed.
-            "path = Path(sys.argv[1]) / 'alive' / (sys.argv[2] + '.lock')\n"
-            "path.parent.mkdir(exist_ok=True)\n"
-            "held = os.open(path, os.O_RDWR | os.O_CREAT)\nfcntl.flock(held, fcntl.LOCK_EX)\n"
-            "print('held', flush=True)\nsys.stdin.readline()\npath.unlink()\n",
-            str(home), run_id,
-        ],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert looking.stdout is not None
-    assert looking.stdin is not None
-    assert looking.stdout.readline() == "held\n"
-    looking.stdin.write("\n")
-    looking.stdin.flush()
-    descriptor = hold(home, run_id, "A step")
-    looking.communicate()
-    assert descriptor is not None
-    assert end_dead_runs(instance, home) == []
-    os.close(descriptor)
-    assert end_dead_runs(instance, home) == [run_id]
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(300):
+            descriptor = hold(home, run_id, "A step")
+            assert descriptor is not None
+            # As the process does at its end, when the run has said so.
+            (home / "alive" / f"{run_id}.lock").unlink()
+            os.close(descriptor)
+    finally:
+        stop.set()
+        looking.join()
+    assert ended == []
+    assert status_of(instance, run_id) is dg.DagsterRunStatus.STARTED
+    assert list((home / "alive").iterdir()) == []
 
 
 def test_the_queue_is_asked_about_only_after_dead_runs_are_ended(

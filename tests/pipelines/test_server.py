@@ -80,7 +80,12 @@ def family(pid: int) -> list[int]:
 
 
 def lives(pid: int) -> bool:
-    return bool(command_of(pid))
+    """Whether it is there and no zombie; what a process held is free only once it is one."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 @contextmanager
@@ -315,7 +320,9 @@ def test_a_run_that_died_elsewhere_blocks_nobody(
         server.process.wait()
         wait_for(lambda: not any(map(lives, everything)), 30, server.log)
         assert state(ours) == "STARTED"
-        assert end_dead_runs(instance, deployment.settings.dagster_home) == [ours]
+        # What a process held is free when the last of its threads has gone.
+        home = deployment.settings.dagster_home
+        wait_for(lambda: end_dead_runs(instance, home) == [ours], 10, server.log)
         [event] = instance.all_logs(ours, of_type=dg.DagsterEventType.PIPELINE_FAILURE)
         assert event.dagster_event is not None
         said = event.dagster_event.message or ""
