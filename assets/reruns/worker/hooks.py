@@ -4,10 +4,12 @@ Import hooks and exit functions are not among it: libraries use them, and the ha
 nothing after a solution was loaded. Pure standard library.
 """
 
+import ctypes
 import gc
 import os
 import signal
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Iterator
@@ -36,6 +38,11 @@ _get_signal, _get_timer = signal.getsignal, signal.getitimer
 _current_frames = sys._current_frames
 _read_link = os.readlink
 _list_folder = os.listdir
+
+_getframe = sys._getframe
+_SIGACTION_BYTES = 256
+_sigaction = ctypes.CDLL(None).sigaction
+_INSTALLED = tuple({f"{sysconfig.get_path(kind)}/" for kind in ("purelib", "platlib")})
 
 _audited: list[str] = []
 
@@ -91,6 +98,29 @@ def caught_signals() -> int:
                 mask &= ~(1 << (int(number) - 1))
             return mask
     return 0
+
+
+def foreign_handler(number: int) -> bool:
+    """Whether a signal's handler is code of something else than an installed library.
+
+    Compilers (LLVM in Triton) catch signals to clean up after themselves. Handlers set in Python
+    are the interpreter's own code and not in a library.
+    """
+    action = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    if _sigaction(number, None, action):
+        return True
+    address = int.from_bytes(action.raw[:8], sys.byteorder)
+    for line in _text("/proc/self/maps").splitlines():
+        span, _, _, _, _, *path = line.split(maxsplit=5)
+        start, _, end = span.partition("-")
+        if int(start, 16) <= address < int(end, 16):
+            return not (path and is_installed(path[0]))
+    return True
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file lies where packages are installed."""
+    return path.startswith(_INSTALLED)
 
 
 def restless_threads() -> list[str]:
@@ -165,8 +195,20 @@ def _text(path: str) -> str:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in _AUDITED:
+    if event in _AUDITED and not _by_a_library(_getframe(1)):
         _audited.append(event)
+
+
+def _by_a_library(frame: Any) -> bool:
+    """Whether the code that runs is that of an installed module, under its own name."""
+    module = sys.modules.get(str(frame.f_globals.get("__name__")))
+    origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
+    return (
+        module is not None
+        and vars(module) is frame.f_globals
+        and origin == frame.f_code.co_filename
+        and is_installed(origin)
+    )
 
 
 _TRACERS = {"trace function": _gettrace, "profile function": _getprofile}

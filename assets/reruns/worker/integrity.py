@@ -106,7 +106,8 @@ def _additions(before: dict[str, names.Identity], now: dict[str, names.Identity]
 
 def _signals(before: int) -> list[str]:
     added = hooks.caught_signals() & ~before
-    return [f"handler of signal {n + 1}" for n in range(64) if added >> n & 1]
+    numbers = [n + 1 for n in range(64) if added >> n & 1]
+    return [f"handler of signal {n}" for n in numbers if hooks.foreign_handler(n)]
 
 
 def _operators() -> dict[str, int]:
