@@ -3,6 +3,8 @@
 Nothing else makes a loss permanent: until then `doctor` calls it an error and nothing is built.
 """
 
+import shutil
+
 from assets.tables.chain import Chain, Event, add_links, link
 from assets.tables.errors import WarehouseError
 from assets.tables.findings import Fault, Finding, Level
@@ -43,6 +45,8 @@ def accept_loss(warehouse: Warehouse, publication_id: str, reason: str) -> str:
         if not only_raw and (folder.is_symlink() or folder.exists()):
             warehouse.put_aside(folder)
         add_links(warehouse, chain, [link(event, publication_id, reason=reason)])
+        # Ingesting its dataset again brings its rows back, even where nothing else is new.
+        shutil.rmtree(warehouse.root / "settled", ignore_errors=True)
     what = "its raw bytes" if only_raw else "all that it brought"
     return f"{publication_id}: {what}; the loss is accepted and on record"
 

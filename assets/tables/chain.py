@@ -154,6 +154,12 @@ def read_chain(warehouse: Warehouse) -> Chain:
     Raises:
         OtherVersionError: a newer version of this program added to it.
     """
+    chain = _read(warehouse)
+    # Without the lock, two publications may fall between reading one file and the other.
+    return _read(warehouse) if chain.problems else chain
+
+
+def _read(warehouse: Warehouse) -> Chain:
     links_file, head_file = _files(warehouse)
     if not links_file.exists() and not head_file.exists():
         return Chain()

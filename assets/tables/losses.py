@@ -28,12 +28,16 @@ from assets.tables.warehouse import (
 def seen_chain(warehouse: Warehouse) -> Chain:
     """The chain together with what is not in it yet; nothing is written."""
     chain = read_chain(warehouse)
+    chain.links += _unlinked(warehouse, chain)
+    return chain
+
+
+def _unlinked(warehouse: Warehouse, chain: Chain) -> list[Link]:
     own = _own_records(warehouse)
     if not chain.exists and any(record.previous for record in own.values()):
         chain.exists = True
         chain.problems.append(f"{warehouse.root / 'chain'}: is gone")
-    chain.links += _unlinked(warehouse, chain, own)
-    return chain
+    return list(_new_links(warehouse, chain, own))
 
 
 def catch_up(warehouse: Warehouse) -> Chain:
@@ -46,12 +50,10 @@ def catch_up(warehouse: Warehouse) -> Chain:
         OtherVersionError: a newer version of this program wrote here.
         WarehouseError: the chain is damaged.
     """
-    known = len(read_chain(warehouse).links)
-    chain = seen_chain(warehouse)
+    chain = read_chain(warehouse)
+    unlinked = _unlinked(warehouse, chain)
     if chain.problems:
         raise WarehouseError(f"{chain.problems[0]}; run `kernelindex doctor --repair`")
-    unlinked = chain.links[known:]
-    del chain.links[known:]
     add_links(warehouse, chain, [_with_copies(warehouse, item) for item in unlinked])
     return chain
 
@@ -121,7 +123,7 @@ def _own_records(warehouse: Warehouse) -> dict[str, Publication]:
     return {record.publication_id: record for record in compacted} | found
 
 
-def _unlinked(warehouse: Warehouse, chain: Chain, own: dict[str, Publication]) -> Iterable[Link]:
+def _new_links(warehouse: Warehouse, chain: Chain, own: dict[str, Publication]) -> Iterable[Link]:
     known = chain.records
     folders = set(warehouse.publication_folders())
     for name, record in sorted(own.items()):

@@ -31,6 +31,7 @@ from tests.tables.damage import (
     publish_samples,
     rows_by_publication,
 )
+from tests.warehouses import ingest_into
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NOW = timedelta(0)
@@ -139,6 +140,22 @@ def test_a_publication_that_comes_back_counts_again(warehouse: Warehouse, tmp_pa
         catch_up(warehouse)
     assert examine_files(warehouse).findings == []
     assert rows_by_publication(warehouse) == before
+
+
+def number_of_runs(warehouse: Warehouse) -> int:
+    counts = rows_by_publication(warehouse)
+    return sum(number for (table, _), number in counts.items() if table == "runs")
+
+
+def test_what_was_given_up_comes_back_by_ingesting_again(warehouse: Warehouse) -> None:
+    name = warehouse.publications()[2].publication_id
+    runs = sum(
+        rows for (table, _), rows in rows_by_publication(warehouse).items() if table == "runs"
+    )
+    shutil.rmtree(warehouse.folder_of(name))
+    accept_loss(warehouse, name, "to see it come back")
+    assert ingest_into(warehouse.root, build=False) is not None
+    assert number_of_runs(warehouse) == runs
 
 
 def test_the_loss_of_raw_bytes_is_an_error_of_each_publication_until_accepted(
