@@ -15,7 +15,7 @@ import pytest
 from assets.leaderboards.build import build_database
 from assets.manifests import records
 from assets.manifests.contract import RELEASE, RELEASE_KEY, TABLE_KEY, VERSION_KEY, Column, Contract
-from assets.tables import contracts
+from assets.tables import contracts, repair
 from assets.tables.compaction import compact
 from assets.tables.contracts import CONTRACTS, STAGED, check_file
 from assets.tables.database import published_rows
@@ -24,8 +24,9 @@ from assets.tables.findings import Fault
 from assets.tables.integrity import examine_files
 from assets.tables.publication import PublicationRequest, publish
 from assets.tables.repair import repair_files
+from assets.tables.replay import replay
 from assets.tables.row_checks import examine_rows
-from assets.tables.warehouse import GENESIS, Warehouse, published_file
+from assets.tables.warehouse import GENESIS, Publication, Warehouse, published_file
 from tests.kept_warehouses.make import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,6 +184,38 @@ def test_an_old_publication_is_made_again_in_the_version_of_today(
         assert rows_of(kept, table, f"* exclude ({left_out})") == rows
     # What was made again is read again; what was not has what its contract says.
     assert {value for _, value in rows_of(kept, "runs", "dataset, log_lines")} == {"unknown", None}
+
+
+@pytest.mark.parametrize("damaged", ["runs", None])
+def test_rules_that_give_other_rows_elsewhere_change_no_table_that_is_whole(
+    kept: Warehouse, monkeypatch: pytest.MonkeyPatch, damaged: str | None
+) -> None:
+    replayed = repair._replay
+
+    def by_newer_rules(
+        warehouse: Warehouse, before: Warehouse, record: Publication, to: Path
+    ) -> None:
+        replayed(warehouse, before, record, to)
+        row = {"operation_digest": "new", "name": "new", "reference_digest": "new"}
+        table = pa.Table.from_pylist([row], schema=STAGED["operations"])
+        (to / "operations").mkdir(exist_ok=True)
+        pq.write_table(table, to / "operations" / "newer.parquet")
+
+    monkeypatch.setattr(repair, "_replay", by_newer_rules)
+    record = next(record for record in kept.uncompacted() if record.kind == "ingest")
+    folder = kept.folder_of(record.publication_id)
+    before = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+    if damaged == "runs":
+        (folder / "runs-00000.parquet").unlink()
+        assert repair_files(kept, examine_files(kept).findings).impossible == []
+        assert kept.record_of(record.publication_id).tables["runs"].rows == 2
+        assert examine_files(kept).findings == []
+    else:
+        problems = [outcome.problem or "" for outcome in replay(kept)]
+        assert any("operations 1 rows, not 0" in problem for problem in problems)
+    after = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+    before.pop("runs-00000.parquet")
+    assert {name: after[name] for name in before} == before
 
 
 def test_a_lost_record_is_made_again_from_files_of_an_older_version(
