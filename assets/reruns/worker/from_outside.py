@@ -30,7 +30,7 @@ from .verdict import (
 MOST_GATES = 64
 #: Where a reference is slow, rows are short enough that judging one takes about this long.
 JUDGING_S = 0.5
-REPLAY_GAIN = 4
+REPLAY_GAIN = 2
 _MEMORY_SHARE = 0.6
 _WARM = {"rows": 2, "gated": 2, "called": 2}
 _REFERENCE = "reference"

@@ -148,9 +148,10 @@ class InputBuffers:
 
 
 def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Whether two contiguous tensors of one shape and data type hold the same bytes."""
+    """Whether two tensors of one shape and data type hold the same bytes."""
     if left.numel() == 0:
         return True
+    left, right = left.contiguous(), right.contiguous()
     return bool(_equal(_view(_view(left, -1), torch.uint8), _view(_view(right, -1), torch.uint8)))
 
 

@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 #: Everything else, tokens and keys among it, is not passed on.
@@ -183,3 +183,19 @@ def resident_bytes(pid: int) -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         return pages * resource.getpagesize()
     return 0
+
+
+def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
+    """Send a signal to each of these processes that is still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in ("Z", "X")

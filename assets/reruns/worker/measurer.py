@@ -11,13 +11,12 @@ import secrets
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from . import isolation
 from .contents import Contents
 from .control import (
     CALL,
@@ -34,17 +33,14 @@ from .control import (
 )
 from .device_gates import FLAG_BYTES, DeviceGates
 from .exports import mapped_outputs
+from .inputs import same_bits
 from .judging import CapturedJudge, Judge
-from .outputs import poison
+from .outputs import pieces_of, poison
 from .ring import Ring, layout_of, targets_in
 from .runner import Runner
 from .shared_memory import Driver, SharingFailed, device_bytes, host_bytes
 from .tolerance import ToleranceRule
 
-#: How many outputs of a row, chosen at random when it ends, are copied out while the clock runs.
-#: At least two are, more than that only while they take no time to speak of.
-AT_ONCE = 8
-AT_ONCE_BYTES = 64 << 20
 _IDLE_LOOKS = 3
 _clock = time.perf_counter_ns
 
@@ -103,7 +99,7 @@ class Measurer:
     def make_room(self, entries: int, singles: int) -> None:
         """Allocate what all subjects share: contents, gates, copies of outputs."""
         self._contents = Contents(self._runner, entries)
-        self._copies(max(singles, AT_ONCE))
+        self._copies(singles)
         if self._driver is not None:
             self._gates = DeviceGates(self._driver, self._contents.ring, self._layout, singles)
 
@@ -132,7 +128,7 @@ class Measurer:
         else:
             pairs = zip(descriptors[1:], sizes, strict=True)
             blocks = [host_bytes(descriptor, size) for descriptor, size in pairs]
-        conductor = Conductor(SharedPage(descriptors[0]), lambda: _is_alive(pid))
+        conductor = Conductor(SharedPage(descriptors[0]), lambda: isolation.is_alive(pid))
         ring = Ring(self._problem, entries, blocks[0], blocks[1])
         targets = [ring.targets(entry) for entry in range(entries)]
         self._seats[name] = Seat(
@@ -213,7 +209,7 @@ class Measurer:
         except NoAnswer as missing:
             found["ended"] = "gone" if missing.gone else "timeout"
         finally:
-            _signal(pids, signal.SIGCONT)
+            isolation.signal_all(pids, signal.SIGCONT)
             found["spent_s"] = time.monotonic() - began
         return found
 
@@ -222,12 +218,11 @@ class Measurer:
     ) -> bool:
         """One row: contents while the process stands still, go, the answer, judge all of it."""
         real, calls = step == "rows", seat.calls
-        fitting = max(2, AT_ONCE_BYTES // self._layout.output_bytes)
-        chosen = secrets.SystemRandom().sample(range(calls), min(AT_ONCE, calls, fitting))
-        copies = self._copies(len(chosen))
+        pieces = pieces_of(seat.row_outputs)
+        copies = [torch.empty_like(piece) for piece in pieces]
         seed = secrets.randbits(62)
         seat.conductor.wait_ready(left)
-        _signal(pids, signal.SIGSTOP)
+        isolation.signal_all(pids, signal.SIGSTOP)
         if real:
             self._own().fill(calls, seed)
             for output in (output for made in seat.row_outputs for output in made):
@@ -237,22 +232,20 @@ class Measurer:
         if real:
             found["reveal_ns"].append(self._revealed(seat))
         seat.conductor.prepare(ROW if real else ROW_OF_NOTHING)
-        _signal(pids, signal.SIGCONT)
+        isolation.signal_all(pids, signal.SIGCONT)
         began = _clock()
         seat.conductor.start()
         done = seat.conductor.wait(left)
-        # Which outputs are looked at first the process could not know, and this is on the clock.
-        for place, entry in enumerate(chosen):
-            for copy, output in zip(copies[place], seat.row_outputs[entry], strict=True):
-                copy.copy_(output)
-        _signal(pids, signal.SIGSTOP)
+        for copy, piece in zip(copies, pieces, strict=True):
+            copy.copy_(piece)
+        isolation.signal_all(pids, signal.SIGSTOP)
         self._synchronize()
         elapsed = _clock() - began
         if done:
             found[step].append({"elapsed_ns": elapsed, "seed": seed if real else None})
         if done and real:
-            found["judged"].append(self._judged_row(seat, chosen, copies))
-        _signal(pids, signal.SIGCONT)
+            found["judged"].append(self._judged_row(seat, pieces, copies))
+        isolation.signal_all(pids, signal.SIGCONT)
         return done
 
     def _revealed(self, seat: Seat) -> int:
@@ -268,23 +261,20 @@ class Measurer:
         return int(_clock() - began)
 
     def _judged_row(
-        self, seat: Seat, chosen: Sequence[int], copies: Sequence[Sequence[torch.Tensor]]
+        self, seat: Seat, pieces: Sequence[torch.Tensor], copies: Sequence[torch.Tensor]
     ) -> dict[str, Any]:
+        """All outputs as they are, and whether the pieces are as they were when the row ended."""
         own = self._own()
         mutated = own.changed(seat.ring, range(seat.calls))
-        outputs = list(seat.row_outputs)
-        for place, entry in enumerate(chosen):
-            outputs[entry] = list(copies[place])
         arguments = [own.ring.arguments(place) for place in range(seat.calls)]
-        if seat.row_judge is None:
-            return {**self._judge.judge(arguments, outputs), "mutated": mutated}
-        # What was copied when the row ended is judged as it was then, not as it is by now.
-        first = self._judge.judge(
-            [arguments[entry] for entry in chosen], [outputs[entry] for entry in chosen]
-        )
-        if first["right"] and all(seat.row_judge.right()):
-            return {**first, "outputs": seat.calls, "mutated": mutated}
-        return {**self._judge.judge(arguments, outputs), "mutated": mutated}
+        if seat.row_judge is not None and all(seat.row_judge.right()):
+            judged = self._judge.verdict([True] * seat.calls, arguments, seat.row_outputs)
+        else:
+            judged = self._judge.judge(arguments, seat.row_outputs)
+        late = sum(not same_bits(*pair) for pair in zip(pieces, copies, strict=True))
+        if late:
+            judged = {**judged, "right": False}
+        return {**judged, "late": late, "mutated": mutated}
 
     def _pass_gates(self, seat: Seat, step: str, found: dict[str, Any], left: float) -> bool:
         """Calls behind gates on the device, one after the other: see `device_gates.py`.
@@ -397,17 +387,3 @@ class Measurer:
 _PLAIN = {"called": CALL, "null_called": NOTHING, "copied": COPY}
 #: Rows and gated calls, of graphs and of plain calls, and of a trusted process with nothing to do.
 SERIES = ("rows", "null_rows", "gated", "null_gated", *_PLAIN)
-
-
-def _signal(pids: Sequence[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] not in ("Z", "X")

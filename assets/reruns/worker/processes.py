@@ -207,9 +207,7 @@ class Child:
 
     def _signal_family(self, number: signal.Signals) -> None:
         if not self.closed:
-            for pid in isolation.family(self.pid):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
+            isolation.signal_all(isolation.family(self.pid), number)
 
     def _signal(self, number: signal.Signals) -> None:
         # A child that ended stays a zombie until it is released, so the id is still its own.

@@ -214,7 +214,10 @@ def reasons_of_row(
         return reasons
     correctness = judged["correctness"]
     share = f"{judged['wrong']} of {judged['outputs']} outputs"
-    if judged["unwritten"]:
+    if judged.get("late"):
+        detail = f"{judged['late']} of the pieces looked at were written after the answer."
+        reasons.append(reason("UNFINISHED_ROW", detail))
+    elif judged["unwritten"]:
         reasons.append(reason("UNFINISHED_ROW", f"{share} are wrong."))
     elif correctness["matched_ratio"] < GROSS_MISMATCH:
         reasons.append(reason("CHANGED_AFTER_CHECK", f"{share}: {_numbers(correctness)}"))

@@ -17,7 +17,7 @@ SCRIPT = """
 import json, os, threading, time, torch
 from assets.reruns.worker import measurer as module
 from assets.reruns.worker.clocks import CpuDevice
-from assets.reruns.worker.control import CALL, LEAVE, Follower, SharedPage
+from assets.reruns.worker.control import LEAVE, ROW, Follower, SharedPage
 from assets.reruns.worker.documents import problem_of
 from assets.reruns.worker.exports import tensor_at
 from assets.reruns.worker.ring import Ring
@@ -39,7 +39,7 @@ problem = problem_of(definition, workload, {})
 def reference(x, f, k):
     return x * f + k, x[:2].clone()
 
-def attempt(behave, gated=6, timeout=3.0):
+def attempt(behave, gated=6, timeout=3.0, rows=0):
     runner = Runner(problem, CpuDevice())
     runner.set_entry_point(reference)
     judge = module.Measurer(runner, DEFAULT)
@@ -49,7 +49,7 @@ def attempt(behave, gated=6, timeout=3.0):
     descriptors = [os.memfd_create("page"), os.memfd_create("in"), os.memfd_create("out")]
     for descriptor, size in zip(descriptors, [4096, *sizes]):
         os.ftruncate(descriptor, size)
-    judge.seat("a", 8, 1, 8, os.getpid(), descriptors)
+    judge.seat("a", 8, 8, 8, os.getpid(), descriptors)
     blocks = [host_bytes(one, size) for one, size in zip(descriptors[1:], sizes)]
     ring = Ring(problem, 8, *blocks)
     follower = Follower(SharedPage(descriptors[0]))
@@ -62,16 +62,21 @@ def attempt(behave, gated=6, timeout=3.0):
                 return
             state["calls"] += 1
             state["seen"].append(float(ring.arguments(entry)[0][0]))
-            if behave(ring, entry, state, follower) != "silent":
+            if command == ROW:
+                behave(ring, state, follower)
+                follower.answer()
+            elif behave(ring, entry, state, follower) != "silent":
                 follower.answer()
     threading.Thread(target=play, daemon=True).start()
-    found = judge.turn("a", {"called": gated, "timeout_s": timeout}, [])
+    plan = {"rows": rows} if rows else {"called": gated}
+    found = judge.turn("a", {**plan, "timeout_s": timeout}, [])
     judged = found["judged"]
-    times = found["called"]
+    times = found["rows"] if rows else found["called"]
     return {"ended": found["ended"], "times": len(times),
-            "entries": len({t["entry"] for t in times}), "seeds": len({t["seed"] for t in times}),
+            "entries": len({t.get("entry") for t in times}), "seeds": len({t["seed"] for t in times}),
             "right": [j["right"] for j in judged], "unwritten": [j["unwritten"] for j in judged],
             "mutated": [j["mutated"] for j in judged],
+            "late": [j.get("late") for j in judged],
             "fresh": len(set(state["seen"])) == state["calls"],
             "errors": [j["correctness"]["max_absolute_error"] for j in judged]}
 
@@ -123,8 +128,36 @@ def scribbles(ring, entry, state, follower):
     right(ring, entry)
     follower._words[5] = 12345  # an answer with a token that was never given
 
+def row(ring, state, follower):
+    for entry in range(8):
+        right(ring, entry)
+
+def row_without_last(ring, state, follower):
+    for entry in range(7):
+        right(ring, entry)
+
+def row_of_one(ring, state, follower):
+    right(ring, 0)
+    for entry in range(1, 8):
+        for target, value in zip(ring.targets(entry), ring.targets(0)):
+            target.copy_(value)
+
+def row_finished_later(ring, state, follower):
+    for entry in range(8):
+        for target in ring.targets(entry):
+            target.zero_()
+    judge_row = module.Measurer._judged_row
+    def after_the_end(self, *arguments):
+        module.Measurer._judged_row = judge_row
+        row(ring, state, follower)  # as if it had gone on until somebody looked
+        return judge_row(self, *arguments)
+    module.Measurer._judged_row = after_the_end
+
+rows = {f.__name__: attempt(f, rows=3) for f in (
+    row, row_without_last, row_of_one, row_finished_later)}
 cases = {f.__name__: attempt(f, timeout=0.5 if f in (silent,) else 5.0) for f in (
     honest, nothing, first_half, later, mends_inputs, one_off, stale, raises, silent, scribbles)}
+cases.update(rows)
 block = torch.zeros(4096, dtype=torch.uint8)
 spec = problem.outputs[0]
 def refused(*place):
@@ -191,6 +224,22 @@ def test_what_was_never_written_is_told_from_what_is_wrong(found: dict[str, Any]
 def test_changing_inputs_does_not_make_a_wrong_output_right(found: dict[str, Any]) -> None:
     assert found["mends_inputs"]["right"] == [False]
     assert found["mends_inputs"]["mutated"] == [["k", "x"]]
+
+
+def test_a_row_is_read_whole(found: dict[str, Any]) -> None:
+    row = found["row"]
+    assert (row["right"], row["late"], row["seeds"]) == ([True] * 3, [0] * 3, 3)
+    assert found["row_without_last"]["right"] == [False]
+    assert found["row_without_last"]["unwritten"] == [1]
+    assert found["row_of_one"]["right"] == [False]
+
+
+def test_what_is_finished_after_the_answer_is_not_taken_for_right(found: dict[str, Any]) -> None:
+    """Every output is right when all are read; the pieces that were copied at once are not."""
+    row = found["row_finished_later"]
+    assert row["errors"] == [0.0]
+    assert row["late"][0] > 0
+    assert row["right"] == [False]
 
 
 def test_a_call_that_raises_ends_the_turn(found: dict[str, Any]) -> None:

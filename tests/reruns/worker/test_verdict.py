@@ -179,6 +179,7 @@ def test_a_time_below_the_floor_is_suspected_from_either_clock() -> None:
         ({**judged(), "right": True, "mutated": ["q"]}, ["MUTATED_INPUT"]),
         ({**judged(), "right": True, "mutated": ["state"]}, []),
         ({**judged(), "unwritten": 1}, ["UNFINISHED_ROW"]),
+        ({**judged(matched_ratio=1.0), "wrong": 0, "late": 2}, ["UNFINISHED_ROW"]),
         (judged(matched_ratio=0.1), ["CHANGED_AFTER_CHECK"]),
         (judged(), ["FAILED_RECHECK"]),
     ],
