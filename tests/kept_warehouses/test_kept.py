@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,20 @@ def rows_as_then(warehouse: Warehouse, before: Rows) -> Rows:
 
 
 def are_all_in(before: Rows, after: Rows) -> bool:
-    return all(rows <= after[table] for table, rows in before.items())
+    """Whether every row is there still; what was made again may say that newer rules made it."""
+    for table, rows in before.items():
+        columns = json.loads(next(iter(rows))).keys() - {"parser_version"}
+        if not only(columns, rows) <= only(columns, after[table]):
+            return False
+    return True
+
+
+def only(columns: Set[str], rows: set[str]) -> set[str]:
+    """The rows with some of their columns."""
+    return {
+        json.dumps({name: json.loads(row)[name] for name in columns}, sort_keys=True)
+        for row in rows
+    }
 
 
 def later_dataset(folder: Path) -> Path:
@@ -221,14 +235,7 @@ def test_a_version_with_one_more_column_uses_it(
     assert pq.read_schema(path).metadata[b"kernelindex.contract"] == b"2"
     exported = run("export", "--output", str(tmp_path / "catalog.jsonl"))
     assert exported["rows"]["benchmark_runs"] == 148
-    after = written_rows(kept.root)
-    for table, rows in before.items():
-        columns = json.loads(next(iter(rows))).keys()
-        narrowed = {
-            json.dumps({name: json.loads(row)[name] for name in columns}, sort_keys=True)
-            for row in after[table]
-        }
-        assert rows <= narrowed, table
+    assert are_all_in(before, written_rows(kept.root))
 
     # And the version of before names the one that can read it.
     environment["PYTHONPATH"] = str(ROOT)
