@@ -114,10 +114,10 @@ def _count_shown(warehouse: Warehouse, found: Examination) -> None:
     with open_with_published(warehouse, tables) as connection:
         rows = connection.sql(query).fetchall()
     for place, published, shown, stood_for, vanished, examples in rows:
-        found.count(f"published {place}", published)
-        found.count(f"shown {place}", shown)
-        if stood_for:
-            found.count(f"{place} that others stand for", stood_for)
+        if place == "runs":
+            found.count("published runs", published)
+            found.count("shown runs", shown)
+            found.count("runs that others stand for", stood_for)
         if vanished:
             found.findings.append(
                 Finding(
