@@ -167,7 +167,8 @@ def _watch(programs: Programs, stop: Stop) -> None:
         if time.monotonic() >= next_at and (tidying is None or tidying.poll() is not None):
             next_at = time.monotonic() + _TIDY_EVERY.total_seconds()
             # A process of its own: Dagster is loaded for it, and then forgotten.
-            tidying = subprocess.Popen([sys.executable, "-m", "pipelines.history"])
+            command = [sys.executable, "-m", "pipelines.history"]
+            tidying = subprocess.Popen(command, start_new_session=True)
         time.sleep(_LOOK_S)
     if tidying is not None:
         tidying.terminate()
