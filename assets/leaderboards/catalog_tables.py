@@ -179,6 +179,7 @@ _NOTHING_HIDDEN = {
     "author_moves": pa.schema(
         _texts("implementation_digest", "solution_name", "author_directory", "moved_to")
     ),
+    "trials": pa.schema(_texts("run_digest")),
 }
 _CORRECTIONS = pa.schema(_texts("action", "target_kind", "target_digest"))
 _SUPERSEDED = pa.schema(_texts("implementation_digest"))
