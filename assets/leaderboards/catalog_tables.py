@@ -28,6 +28,7 @@ def load_tables(
     runs = [_run(row, objects) for row in export.benchmark_runs]
     _table(connection, "published_runs", PUBLISHED["runs"], runs)
     _table(connection, "identity_aliases", _IDENTITY_ALIASES, [])
+    _table(connection, "trials", _TRIALS, [])
     _table(connection, "corrections", _CORRECTIONS, list(_corrections(export)))
     _table(connection, "superseded_implementations", _SUPERSEDED, [])
     _table(connection, "dataset_revisions", _DATASET_REVISIONS, [])
@@ -172,6 +173,7 @@ def _texts(*names: str) -> list[tuple[str, pa.DataType]]:
 
 # The columns of each table that the SQL files read here.
 _IDENTITY_ALIASES = pa.schema(_texts("implementation_digest"))
+_TRIALS = pa.schema(_texts("run_digest"))
 _CORRECTIONS = pa.schema(_texts("action", "target_kind", "target_digest"))
 _SUPERSEDED = pa.schema(_texts("implementation_digest"))
 _DATASET_REVISIONS = pa.schema(

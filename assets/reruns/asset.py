@@ -97,9 +97,9 @@ class RerunConfig(dg.Config):
     selection: RunsConfig | GroupConfig | SolutionsConfig | TopConfig = Field(discriminator="kind")
     launcher: LauncherChoice = Field(default=LauncherChoice.configured)
     gpu: str = Field(
-        default=_DEFAULT_GPU, description="GPU index; cpu is for trials and verifies nothing"
+        default=_DEFAULT_GPU, description="GPU index; cpu is for trials, published nowhere"
     )
-    samples: int = Field(default=200, description="timed calls; fewer than 200 verify nothing")
+    samples: int = Field(default=200, description="timed calls; with fewer than 200 it is a trial")
     deadline_s: float = Field(default=3600.0, description="longest time of the whole job")
     runner: str | None = Field(default=None, description="who measures; for replication")
 

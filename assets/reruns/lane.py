@@ -80,9 +80,11 @@ def _settings_file(
 ) -> LaunchersSettings | None:
     named = environment.get(SETTINGS_VARIABLE)
     path = Path(named).expanduser() if named else warehouse.root / "reruns" / "launchers.json"
-    if not named and not path.is_file():
+    if not named and not os.path.lexists(path):
         return None
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no plain file")
         return LaunchersSettings.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise RerunRefusedError(
@@ -234,7 +236,10 @@ def _records(warehouse: Warehouse) -> list[tuple[Path, JobRecord | None]]:
     root = jobs_folder(warehouse)
     found: list[tuple[Path, JobRecord | None]] = []
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        if (folder / RECORD).is_file():
+        if os.path.lexists(folder / RECORD):
+            if not (folder / RECORD).is_file():
+                found.append((folder, None))
+                continue
             try:
                 found.append((folder, JobDirectory(folder).read()))
             except ValidationError:

@@ -68,7 +68,7 @@ class RerunRequest(_Part):
         default=None, description="Where it runs; the configured one when empty."
     )
     gpu: str | None = Field(
-        default="0", pattern=r"^(cpu|[0-9]+)$", description="GPU index; cpu is for tests only."
+        default="0", pattern=r"^(cpu|[0-9]+)$", description="GPU index; cpu is for trials only."
     )
     samples: int = Field(default=200, ge=20, le=100_000)
     deadline_s: float = Field(default=3600.0, gt=0, le=7 * 24 * 3600.0)

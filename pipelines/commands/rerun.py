@@ -67,7 +67,7 @@ Workload = Annotated[str | None, typer.Option("--workload", help="identifier of 
 Top = Annotated[int | None, typer.Option("--top", help="first solutions of the leaderboard")]
 Reason = Annotated[str, typer.Option("--reason", help="why; kept with the results")]
 Samples = Annotated[
-    int, typer.Option("--samples", help="timed calls; fewer than 200 verify nothing")
+    int, typer.Option("--samples", help="timed calls; with fewer than 200 it is a trial")
 ]
 Deadline = Annotated[float, typer.Option("--deadline-s", help="longest time of the whole job")]
 Tensors = Annotated[

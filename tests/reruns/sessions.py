@@ -1,4 +1,4 @@
-"""Sessions for tests, made from the shipped one: a part of it, another day's, a trial, a forged one.
+"""Sessions for tests, made from the shipped one: a part of it, a later one, a trial, a forged one.
 
 What is written is signed again (sizes, digests, bundle id), as somebody would do it who wants a
 changed bundle to be believed.
@@ -20,10 +20,10 @@ from assets.reruns.worker.roofline import roofline
 from assets.reruns.worker.statistics import share, summarize
 
 PASSED, WRONG = "run-478fbd655be95b34", "run-9ed4d7f5f1dd3fb3"
-WITH_TENSORS, UNBUILT = "run-cc85860a1d955718", "run-ee3c549d8873cefa"
+WITH_TENSORS, UNBUILT = "run-bbdffb8ff4928add", "run-ee3c549d8873cefa"
 PART = (PASSED, WRONG, WITH_TENSORS, UNBUILT)
-"""Items of the shipped session: two on one workload, of which one fails, and two on another with
-tensor files, of which one does not compile."""
+"""Items of the shipped session: two on one workload, of which one fails, one with a tensor file,
+and one that does not compile."""
 
 Json = dict[str, Any]
 _SERIES = (

@@ -5,12 +5,11 @@ Types only; `job_directory` keeps them on disk.
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from assets.reruns.launchers.settings import LauncherSettings
 
@@ -118,7 +117,7 @@ JobHandle = Annotated[LocalHandle | SshHandle | SlurmHandle, Field(discriminator
 class Transition(_Model):
     """One change of a job, for people and for `reconcile`."""
 
-    at: datetime
+    at: AwareDatetime
     event: str
     detail: str = ""
 
@@ -136,13 +135,13 @@ class JobRecord(_Model):
     nonce: str
     gpu: str | None
     deadline_s: float
-    deadline_at: datetime
+    deadline_at: AwareDatetime
     launcher: LauncherSettings
     handle: JobHandle
-    prepared_at: datetime
-    submitted_at: datetime | None = None
+    prepared_at: AwareDatetime
+    submitted_at: AwareDatetime | None = None
     status: JobStatus
-    collected_at: datetime | None = None
+    collected_at: AwareDatetime | None = None
     history: tuple[Transition, ...] = ()
 
     @property

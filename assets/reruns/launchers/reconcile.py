@@ -78,6 +78,9 @@ def reconcile(jobs_root: Path) -> list[ReconcileFinding]:
 
 def _reconcile_job(directory: JobDirectory, locks: set[Path]) -> list[ReconcileFinding]:
     name = directory.path.name
+    if not (directory.path / RECORD).is_file():
+        detail = f"{RECORD} is no plain file"
+        return [ReconcileFinding(name, FindingKind.DAMAGED, detail, repaired=False)]
     try:
         record = directory.read()
     except ValidationError as error:

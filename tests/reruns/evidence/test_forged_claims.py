@@ -310,5 +310,5 @@ def test_an_unlisted_kind_of_file_is_refused_even_when_it_is_listed(
     (folder / "result" / "notes.txt").write_text("x")
     StoredSession.read(folder).write()
     assert "notes.txt" in json.loads((folder / "result" / "result.json").read_bytes())["files"]
-    with pytest.raises(BundleError, match="lists notes.txt, which no result has"):
+    with pytest.raises(BundleError, match=r"lists notes\.txt, which no result has"):
         proven(folder)

@@ -73,7 +73,8 @@ def attempt(behave, gated=6, timeout=3.0, rows=0):
     judged = found["judged"]
     times = found["rows"] if rows else found["called"]
     return {"ended": found["ended"], "times": len(times),
-            "entries": len({t.get("entry") for t in times}), "seeds": len({t["seed"] for t in times}),
+            "entries": len({t.get("entry") for t in times}),
+            "seeds": len({t["seed"] for t in times}),
             "right": [j["right"] for j in judged], "unwritten": [j["unwritten"] for j in judged],
             "mutated": [j["mutated"] for j in judged],
             "late": [j.get("late") for j in judged],
