@@ -123,7 +123,7 @@ class _SourceNative(_Row):
 
 
 class _Timing(_Row):
-    latencyNs: dict[Text, Value] = {}
+    latencyNs: dict[Text, Value | list[Value]] = {}  # an interval has two ends
 
 
 class _Correctness(_Row):
