@@ -132,7 +132,7 @@ _ENTRIES = """
             runs.strict_group,
             runs.implementation_digest,
             arg_min(runs.run_digest, (runs.primary_value, runs.run_digest)) as run_digest,
-            median(runs.speedup_factor) as speedup
+            median(runs.reported_speedup) as speedup
         from runs
         where
             runs.eligible

@@ -213,7 +213,8 @@ class Reason(StrEnum):
     BAD_LATENCY = (
         "BAD_LATENCY",
         _TRACES,
-        "A latency is not a positive, finite number of milliseconds below 2**53 nanoseconds.",
+        "A latency is not a positive, finite number of milliseconds below 2**53 nanoseconds, or "
+        "rounds to 0 nanoseconds.",
     )
     BAD_MEASURE = (
         "BAD_MEASURE",

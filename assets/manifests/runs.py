@@ -306,6 +306,13 @@ def _performance(performance: Performance | PerformanceOutline | None, status: s
             f"evaluation.performance.latency_ms is {latency_ms!r}; that is beyond 2**53 ns",
             "$.evaluation.performance.latency_ms",
         )
+    if round_half_up(latency_ms * 1e6) == 0:
+        raise RejectionError(
+            Reason.BAD_LATENCY,
+            f"evaluation.performance.latency_ms is {latency_ms!r}; that rounds to 0 ns, and "
+            "nothing takes no time",
+            "$.evaluation.performance.latency_ms",
+        )
     return Times(
         latency_ms,
         _finite(performance.reference_latency_ms, "performance.reference_latency_ms"),
@@ -360,10 +367,13 @@ def _observed_at(timestamp: str) -> tuple[datetime, str]:
 
 
 def _extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | None:
-    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
-    if correctness is None or (correctness.extra is None and correctness.matched_ratio is None):
+    """JSON of free upstream fields; numbers that JSON has no form for become strings.
+
+    Errors that are not finite are among them, since their columns hold only numbers.
+    """
+    if correctness is None:
         return None
-    extra: dict[str, Any] = correctness.extra or {}
+    extra: dict[str, Any] = {**_not_finite(correctness), **(correctness.extra or {})}
     if correctness.matched_ratio is not None:
         extra = {**extra, "matched_ratio": correctness.matched_ratio}
     if not extra:
@@ -372,6 +382,19 @@ def _extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | N
         return json.dumps(extra, allow_nan=False)
     except ValueError:
         return json.dumps(_without_non_finite(extra))
+
+
+def _not_finite(correctness: Correctness | CorrectnessOutline) -> dict[str, str]:
+    """The largest errors that are NaN or infinite, as JSON writes such numbers elsewhere here."""
+    errors = {
+        "max_absolute_error": correctness.max_absolute_error,
+        "max_relative_error": correctness.max_relative_error,
+    }
+    return {
+        name: value if isinstance(value, str) else "NaN" if math.isnan(value) else "Infinity"
+        for name, value in errors.items()
+        if isinstance(value, str) or (value is not None and not math.isfinite(value))
+    }
 
 
 def _without_non_finite(value: Any) -> Any:

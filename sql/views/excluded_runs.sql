@@ -27,6 +27,8 @@ select
         when reason = 'SUPERSEDED'
             then 'a correction or a newer revision of the solution took its place'
         when reason = 'MISSING_PRIMARY_METRIC' then 'the run has no latency'
+        when reason = 'LATENCY_NOT_POSITIVE'
+            then 'its latency is 0 ns or less, which nothing can take'
         else 'the run did not pass: ' || lower(replace(reason[8:], '_', ' '))
     end as explanation
 from excluded

@@ -19,7 +19,8 @@
 -- column implementation_repeats: how many repeats that are
 -- column source_native: whether the group compares what one source measured itself
 -- column observed_at: time of the run (UTC)
--- column reported_speedup: speed-up over the reference, as the source reports it
+-- column reported_speedup: speed-up over the reference, as the source reports it; null where the
+--     reference was not timed
 -- column reference_latency_ms: latency of the reference in the same trace, in milliseconds
 -- column evidence_level: reported, reproducible, verified or replicated
 -- column has_raw_evidence: whether a log is kept
@@ -195,7 +196,7 @@ select
     ranked_implementations.repeats as implementation_repeats,
     runs.source_native,
     runs.observed_at,
-    runs.speedup_factor as reported_speedup,
+    runs.reported_speedup,
     runs.reference_latency_ms,
     runs.evidence_level,
     runs.has_raw_evidence,
