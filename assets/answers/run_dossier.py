@@ -188,6 +188,11 @@ def _measurements(row: Row) -> Section:
         is_timed = reference_ms > 0
         text = latency_text(reference_ms * 1e6) if is_timed else "not timed by the source"
         section.add("reference latency", text)
+    for name, value in json.loads(row["evaluation_extra_json"] or "{}").items():
+        section.add(
+            f"{name}, as the source states it",
+            value if isinstance(value, str) else json.dumps(value),
+        )
     return section
 
 

@@ -20,6 +20,7 @@ from assets.manifests.implementations import (
     Implementation,
     implementation_of,
 )
+from assets.manifests.near_names import near_name
 from assets.manifests.operations import Operation, operation_of
 from assets.manifests.quarantine import (
     MOST_FAULTS_A_FILE,
@@ -46,6 +47,9 @@ _Model = TypeVar("_Model", bound=Document)
 
 # A document that the strict reader takes is nested less deeply than this.
 _MAX_DEPTH = 200
+_MOST_PLACES = 5
+# Names for which a near one is looked for; a dataset with more of them has another fault.
+_MOST_PROPOSED = 200
 _NAME = re.compile(rb'"name"\s*:\s*"([^"\\]*)"')
 
 ReadFile = Callable[[DatasetFile], bytes]
@@ -72,6 +76,8 @@ class Catalog:
     implementation_rows: list[tuple[Implementation, Located]] = field(default_factory=list)
     quarantined_definitions: set[str] = field(default_factory=set)
     quarantined_solutions: set[str] = field(default_factory=set)
+    near_solutions: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """What was proposed for unknown solutions of definitions: many traces name the same one."""
 
     def operation(self, name: str) -> Operation:
         """The operation of a definition name.
@@ -110,12 +116,7 @@ class Catalog:
         own = [item for item in near if item.author_directory == author_directory]
         chosen = own or near
         if len({item.digest for item in chosen}) > 1:
-            places = ", ".join(item.path for item in chosen)
-            raise RejectionError(
-                Reason.DUPLICATE_SOLUTION if own else Reason.AMBIGUOUS_SOLUTION,
-                f"solution {name!r} of {definition!r} is in {places}",
-                "$.solution",
-            )
+            raise _ambiguous(name, definition, chosen, author_directory if own else None)
         return chosen[0]
 
     def _no_implementation(
@@ -133,9 +134,43 @@ class Catalog:
             )
         return RejectionError(
             Reason.UNKNOWN_SOLUTION,
-            f"no file of this dataset holds solution {name!r}",
+            f"no file of this dataset holds solution {name!r}{self._proposed(name, definition)}",
             "$.solution",
         )
+
+    def _proposed(self, name: str, definition: str) -> str:
+        key = name, definition
+        if key not in self.near_solutions:
+            if len(self.near_solutions) >= _MOST_PROPOSED:
+                return ""
+            of_definition = {
+                known
+                for known, items in self.implementations.items()
+                if any(item.definition == definition for item in items)
+            }
+            self.near_solutions[key] = near_name(name, of_definition)
+        near = self.near_solutions[key]
+        return f"; {definition!r} has {near!r}, did you mean that?" if near else ""
+
+
+def _ambiguous(
+    name: str, definition: str, chosen: list[Implementation], author: str | None
+) -> RejectionError:
+    """Which files a trace may have measured, and why its place does not tell."""
+    shown = [f"{item.path} (of {item.author_directory!r})" for item in chosen[:_MOST_PLACES]]
+    more = f" and {len(chosen) - len(shown)} more" if len(chosen) > len(shown) else ""
+    places = f"solution {name!r} of {definition!r} may be {', '.join(shown)}{more}"
+    if author is not None:
+        return RejectionError(
+            Reason.DUPLICATE_SOLUTION,
+            f"{places}: their contents differ, and all are of {author!r}, as the trace is",
+            "$.solution",
+        )
+    return RejectionError(
+        Reason.AMBIGUOUS_SOLUTION,
+        f"{places}: their contents differ, and the trace lies in no folder of one of these authors",
+        "$.solution",
+    )
 
 
 def parse(model: type[_Model], document: RawDocument) -> _Model:

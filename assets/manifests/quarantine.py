@@ -234,8 +234,8 @@ class Reason(StrEnum):
     UNKNOWN_FIELD = (
         "UNKNOWN_FIELD",
         _WARNINGS,
-        "A definition or solution has a field that is not read; its content is only in the raw "
-        "bytes.",
+        "A definition, solution or trace has a field that is not read; of an evaluation its "
+        "content is in runs.evaluation_extra_json, otherwise only in the raw bytes.",
     )
 
 

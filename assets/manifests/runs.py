@@ -35,6 +35,7 @@ from assets.traces.documents import (
     Correctness,
     Evaluation,
     Measured,
+    OpenDocument,
     Performance,
     Trace,
 )
@@ -131,6 +132,7 @@ class Run(Struct, frozen=True, gc=False):
     times: Times
     errors: Errors
     correctness_extra_json: str | None
+    evaluation_extra_json: str | None
     raw_status: str
     raw_timestamp: str
 
@@ -225,6 +227,7 @@ def run_of(
         times=times,
         errors=errors,
         correctness_extra_json=_extra_json(evaluation.correctness),
+        evaluation_extra_json=_unread_json(evaluation),
         raw_status=evaluation.status,
         raw_timestamp=evaluation.timestamp,
     )
@@ -376,12 +379,32 @@ def _extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | N
     extra: dict[str, Any] = {**_not_finite(correctness), **(correctness.extra or {})}
     if correctness.matched_ratio is not None:
         extra = {**extra, "matched_ratio": correctness.matched_ratio}
-    if not extra:
+    return _json_of(extra)
+
+
+def _unread_json(evaluation: Evaluation | EvaluationOutline) -> str | None:
+    """JSON of what an evaluation states and no manifest has, e.g. `performance.kernel_ms`."""
+    if isinstance(evaluation, EvaluationOutline):
+        return None  # an outline has no such fields
+    parts = {"": evaluation, "correctness.": evaluation.correctness,
+             "performance.": evaluation.performance}  # fmt: skip
+    return _json_of(
+        {
+            f"{prefix}{name}": value
+            for prefix, part in parts.items()
+            if isinstance(part, OpenDocument)
+            for name, value in (part.model_extra or {}).items()
+        }
+    )
+
+
+def _json_of(values: dict[str, Any]) -> str | None:
+    if not values:
         return None
     try:
-        return json.dumps(extra, allow_nan=False)
+        return json.dumps(values, allow_nan=False)
     except ValueError:
-        return json.dumps(_without_non_finite(extra))
+        return json.dumps(_without_non_finite(values))
 
 
 def _not_finite(correctness: Correctness | CorrectnessOutline) -> dict[str, str]:

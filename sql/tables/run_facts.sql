@@ -17,6 +17,9 @@
 -- column max_absolute_error: largest absolute error
 -- column max_relative_error: largest relative error
 -- column correctness_extra_json: further correctness values of upstream, as JSON
+-- column evaluation_extra_json: what else the source states of the evaluation and no other column has,
+--     as JSON by name, e.g. `performance.kernel_ms`; null for nothing, and for runs published before
+--     this was kept
 -- column raw_timestamp: time as upstream writes it
 -- column log_digest: digest of the log, see artifacts
 -- column log_size_bytes: size of the log in bytes
@@ -165,6 +168,7 @@ select
     max_absolute_error,
     max_relative_error,
     correctness_extra_json,
+    evaluation_extra_json,
     raw_timestamp,
     log_digest,
     log_size_bytes,

@@ -55,6 +55,7 @@
 -- column workload_comparator: how the workload's definition compares outputs
 -- column max_absolute_error: largest absolute error that was found
 -- column max_relative_error: largest relative error that was found
+-- column evaluation_extra_json: what else the source states of the evaluation, as JSON by name
 -- column allowed_absolute_error: largest absolute error that the workload allows, null for unstated
 -- column allowed_relative_error: largest relative error that the workload allows, null for unstated
 -- column measurements: every named value of the run
@@ -231,6 +232,7 @@ select
     try(workload_manifests.canonical_json ->> '$.spec.correctness.comparator') as workload_comparator,
     runs.max_absolute_error,
     runs.max_relative_error,
+    runs.evaluation_extra_json,
     workloads.max_absolute_error as allowed_absolute_error,
     workloads.max_relative_error as allowed_relative_error,
     run_measurements.measurements,

@@ -42,6 +42,9 @@
 -- column max_absolute_error: largest absolute error
 -- column max_relative_error: largest relative error
 -- column correctness_extra_json: further correctness values of upstream, as JSON
+-- column evaluation_extra_json: what else the source states of the evaluation and no other column has,
+--     as JSON by name, e.g. `performance.kernel_ms`; null for nothing, and for runs published before
+--     this was kept
 -- column raw_timestamp: time as upstream writes it
 -- column raw_status: status as upstream writes it
 -- column raw_hardware: device as upstream writes it
@@ -108,6 +111,7 @@ select
     run_facts.max_absolute_error,
     run_facts.max_relative_error,
     run_facts.correctness_extra_json,
+    run_facts.evaluation_extra_json,
     run_facts.raw_timestamp,
     run_origins.raw_status,
     run_origins.raw_hardware,
