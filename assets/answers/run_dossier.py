@@ -183,8 +183,16 @@ def _measurements(row: Row) -> Section:
         samples = item["sample_count"]
         suffix = f" ({count_text(samples, 'sample')})" if samples else ""
         section.add(f"{item['metric']} · {item['statistic']}", text + suffix)
-    if row["reference_latency_ms"] is not None:
-        section.add("reference latency", latency_text(row["reference_latency_ms"] * 1e6))
+    reference_ms = row["reference_latency_ms"]
+    if reference_ms is not None:
+        is_timed = reference_ms > 0
+        text = latency_text(reference_ms * 1e6) if is_timed else "not timed by the source"
+        section.add("reference latency", text)
+    for name, value in json.loads(row["evaluation_extra_json"] or "{}").items():
+        section.add(
+            f"{name}, as the source states it",
+            value if isinstance(value, str) else json.dumps(value),
+        )
     return section
 
 

@@ -4,18 +4,20 @@ Implementations are compared inside one strict group only (same workload, inputs
 protocol and environment), by ranking-v2. Nothing here compares latencies across groups.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
 import duckdb
 
 from assets.answers.errors import NoAnswerError
-from assets.answers.lookup import Found, gpus
+from assets.answers.lookup import Found, gpus, short
 
 
 @dataclass(frozen=True)
 class Entry:
     """One implementation in one group; latencies in ns.
 
+    `author` is the first of `authors`, which are several where they have the same source.
     `run_digest` is its fastest eligible run, `slowdown` its median over the lowest median of the
     group, `speedup_over_reference` the median of what the source states.
     """
@@ -25,6 +27,7 @@ class Entry:
     implementation_digest: str
     solution: str
     author: str
+    authors: tuple[str, ...]
     language: str
     median_ns: int
     minimum_ns: int
@@ -63,6 +66,9 @@ class Group:
     environment_digest: str
     environment: str
     protocol: str
+    protocol_digest: str
+    input_fingerprint: str | None
+    reference_digest: str | None
     ranking: list[Entry] = field(default_factory=list)
     not_ranked: list[NotRanked] = field(default_factory=list)
 
@@ -106,7 +112,9 @@ _GROUPS = """
         runs.environment_digest,
         any_value(environments.summary) as environment,
         any_value(protocols.title) as protocol,
-        any_value(workloads.axes_json) as axes_json
+        any_value(runs.protocol_digest) as protocol_digest,
+        any_value(runs.input_fingerprint) as input_fingerprint,
+        any_value(runs.reference_digest) as reference_digest
     from runs
     inner join workloads using (workload_digest)
     inner join environments using (environment_digest)
@@ -132,7 +140,8 @@ _ENTRIES = """
             runs.strict_group,
             runs.implementation_digest,
             arg_min(runs.run_digest, (runs.primary_value, runs.run_digest)) as run_digest,
-            median(runs.speedup_factor) as speedup
+            median(runs.reported_speedup) as speedup,
+            list(distinct runs.author_directory order by runs.author_directory) as authors
         from runs
         where
             runs.eligible
@@ -162,6 +171,7 @@ _ENTRIES = """
         ranked.implementation_digest,
         implementations.solution_name,
         ranked.author,
+        counted.authors,
         implementations.language,
         ranked.median_ns,
         ranked.minimum_ns,
@@ -225,7 +235,7 @@ def standing(
     rows = connection.execute(_GROUPS, parameters).fetchall()
     groups = {
         str(row[0]): Group(
-            str(row[0]), row[2], row[3], row[4], tuple(row[5]), tuple(row[6]), *row[7:11]
+            str(row[0]), row[2], row[3], row[4], tuple(row[5]), tuple(row[6]), *row[7:14]
         )
         for row in rows
     }
@@ -236,13 +246,47 @@ def standing(
     numbers = [row[1] for row in rows]
     wanted = {"groups": list(groups), "first": min(numbers), "last": max(numbers)}
     for row in connection.execute(_ENTRIES, wanted).fetchall():
-        groups[row[0]].ranking.append(Entry(*(*row[1:-1], tuple(row[-1]))))
+        groups[row[0]].ranking.append(
+            Entry(*(*row[1:6], tuple(row[6] or ()), *row[7:-1], tuple(row[-1])))
+        )
     for strict_group, *values in connection.execute(_NOT_RANKED, wanted).fetchall():
         groups[strict_group].not_ranked.append(NotRanked(*values))
     ordered = sorted(
         groups.values(), key=lambda group: (group.gpu_product, group.environment, sizes(group.axes))
     )
     return Standing(operation, tuple(products), tuple(ordered))
+
+
+def told_apart(groups: Sequence[Group]) -> dict[str, str]:
+    """By strict group, what separates it from those that look the same; "" where nothing must.
+
+    Two groups of one workload on one device may differ in protocol, environment, inputs or
+    reference, or be of workloads that differ in what their axes do not say.
+    """
+    alike: dict[tuple[object, ...], list[Group]] = {}
+    for group in groups:
+        heading = group.axes, group.dtypes, group.gpu_product, group.environment
+        alike.setdefault(heading, []).append(group)
+    return {group.strict_group: _apart(group, same) for same in alike.values() for group in same}
+
+
+def _apart(group: Group, same: Sequence[Group]) -> str:
+    parts = []
+    for name, digest_of in _SEPARATE.items():
+        if len({digest_of(other) for other in same}) > 1:
+            digest = digest_of(group)
+            title = f"{group.protocol} " if name == "protocol" else ""
+            parts.append(f"{name} {title}{short(digest)[:8] if digest else 'unknown'}")
+    return ", ".join(parts)
+
+
+_SEPARATE: dict[str, Callable[[Group], str | None]] = {
+    "protocol": lambda group: group.protocol_digest,
+    "environment": lambda group: group.environment_digest,
+    "inputs": lambda group: group.input_fingerprint,
+    "reference": lambda group: group.reference_digest,
+    "workload": lambda group: group.workload_digest,
+}
 
 
 def sizes(axes: str) -> list[int]:

@@ -6,7 +6,7 @@ skipped, and a division by zero is an error and not an infinity.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([a-z_][a-z0-9_]*)|(//|[-+*/%()]))", re.ASCII)
 _MAX_LENGTH = 200
@@ -113,11 +113,13 @@ def evaluate(expression: str, bindings: Mapping[str, int], *, exact_division: bo
     return _Parser(expression, bindings, exact_division).value()
 
 
-def dimension(raw: str | int, constants: Mapping[str, int]) -> str | int:
+def dimension(
+    raw: str | int, constants: Mapping[str, int], declared: Collection[str] = ()
+) -> str | int:
     """One entry of a shape: an integer, or the name of an axis.
 
-    `constants` are the constant axes (lower-case names). A digit string is an integer; an
-    expression over constant axes is its value.
+    `constants` are the constant axes (lower-case names), `declared` all axes. A digit string is an
+    integer; an expression over constant axes is its value.
 
     Raises:
         ExpressionError: an expression that needs a variable axis, or is none.
@@ -129,4 +131,10 @@ def dimension(raw: str | int, constants: Mapping[str, int]) -> str | int:
         return name
     if raw != raw.strip():
         raise ExpressionError(f"{raw!r} begins or ends with a blank")
+    for token in _tokens(name):
+        if token in declared and token not in constants:
+            raise ExpressionError(
+                f"axis {token!r} has another value in each workload, and an expression in a shape "
+                f"may use constant axes only; declare an axis of type expr for {raw!r}"
+            )
     return evaluate(name, constants, exact_division=True)

@@ -20,6 +20,7 @@ from assets.manifests.implementations import (
     Implementation,
     implementation_of,
 )
+from assets.manifests.near_names import near_name
 from assets.manifests.operations import Operation, operation_of
 from assets.manifests.quarantine import (
     MOST_FAULTS_A_FILE,
@@ -46,6 +47,9 @@ _Model = TypeVar("_Model", bound=Document)
 
 # A document that the strict reader takes is nested less deeply than this.
 _MAX_DEPTH = 200
+_MOST_PLACES = 5
+# Names for which a near one is looked for; a dataset with more of them has another fault.
+_MOST_PROPOSED = 200
 _NAME = re.compile(rb'"name"\s*:\s*"([^"\\]*)"')
 
 ReadFile = Callable[[DatasetFile], bytes]
@@ -81,6 +85,8 @@ class Catalog:
     implementation_rows: list[tuple[Implementation, Located]] = field(default_factory=list)
     quarantined_definitions: set[Name] = field(default_factory=set)
     quarantined_solutions: set[Name] = field(default_factory=set)
+    near_solutions: dict[tuple[str, str, str], str | None] = field(default_factory=dict)
+    """What was proposed for unknown solutions of definitions: many traces name the same one."""
 
     def world(self, path: str) -> str:
         """The root that a file of the dataset belongs to."""
@@ -126,12 +132,7 @@ class Catalog:
         own = [item for item in candidates if item.author_directory == author_directory]
         chosen = own or candidates
         if len({item.digest for item in chosen}) > 1:
-            places = ", ".join(item.path for item in chosen)
-            raise RejectionError(
-                Reason.DUPLICATE_SOLUTION if own else Reason.AMBIGUOUS_SOLUTION,
-                f"solution {name!r} of {definition!r} is in {places}",
-                "$.solution",
-            )
+            raise _ambiguous(name, definition, chosen, author_directory if own else None)
         return chosen[0]
 
     def _no_implementation(
@@ -150,7 +151,9 @@ class Catalog:
         where = f"no file of {root or 'this dataset'} holds solution {name!r}"
         return RejectionError(
             Reason.UNKNOWN_SOLUTION,
-            where + self._elsewhere(name, root, self.implementations, self.quarantined_solutions),
+            where
+            + self._elsewhere(name, root, self.implementations, self.quarantined_solutions)
+            + self._proposed(name, definition, root),
             "$.solution",
         )
 
@@ -167,6 +170,40 @@ class Catalog:
             f"; {', '.join(others[:3])} has one, but each root of a dataset is read by itself: "
             "put it beside what refers to it"
         )
+
+    def _proposed(self, name: str, definition: str, root: str) -> str:
+        key = root, name, definition
+        if key not in self.near_solutions:
+            if len(self.near_solutions) >= _MOST_PROPOSED:
+                return ""
+            of_definition = {
+                known
+                for (place, known), items in self.implementations.items()
+                if place == root and any(item.definition == definition for item in items)
+            }
+            self.near_solutions[key] = near_name(name, of_definition)
+        near = self.near_solutions[key]
+        return f"; {definition!r} has {near!r}, did you mean that?" if near else ""
+
+
+def _ambiguous(
+    name: str, definition: str, chosen: list[Implementation], author: str | None
+) -> RejectionError:
+    """Which files a trace may have measured, and why its place does not tell."""
+    shown = [f"{item.path} (of {item.author_directory!r})" for item in chosen[:_MOST_PLACES]]
+    more = f" and {len(chosen) - len(shown)} more" if len(chosen) > len(shown) else ""
+    places = f"solution {name!r} of {definition!r} may be {', '.join(shown)}{more}"
+    if author is not None:
+        return RejectionError(
+            Reason.DUPLICATE_SOLUTION,
+            f"{places}: their contents differ, and all are of {author!r}, as the trace is",
+            "$.solution",
+        )
+    return RejectionError(
+        Reason.AMBIGUOUS_SOLUTION,
+        f"{places}: their contents differ, and the trace lies in no folder of one of these authors",
+        "$.solution",
+    )
 
 
 def parse(model: type[_Model], document: RawDocument) -> _Model:

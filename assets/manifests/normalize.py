@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,8 @@ from assets.traces.snapshot import DatasetFile, DatasetSnapshot
 Kind = Literal["definition", "solution", "workload", "trace", "unplaced"]
 
 _IN_PROCESS_BYTES = 3 * 1024 * 1024
+# A project's own settings and results may lie beside its documents, hundreds of them.
+_MOST_UNPLACED = 5
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,8 @@ def _normalize(
         if item.kind == "unplaced":
             counts.read["unplaced"] += 1
             documents[item.path] = 1
+    for file in by_kind["unplaced"]:
+        documents.setdefault(file.path, 0)
 
     to_read: list[DatasetFile] = []
     for file in by_kind["trace"] + by_kind["workload"]:
@@ -243,7 +247,7 @@ def _normalize(
         readers.write(writing)
     else:
         writing.do()
-    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    found = rejected + _items_of(outcomes)
     counts.reasons.update(str(item.reason) for item in found if item.severity is Severity.ERROR)
     moved = {
         digest: item.source_revision
@@ -318,18 +322,22 @@ def _kind_by_content(data: bytes) -> Kind:
     return "unplaced"
 
 
-def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[QuarantinedItem]:
-    items = [
-        QuarantinedItem(
-            Reason.UNPLACED_FILE,
-            "unplaced",
-            file.path,
-            1,
-            "$",
-            "neither the path nor the fields say what this file holds",
-            "",
+def _unplaced(files: Sequence[DatasetFile], snapshot: DatasetSnapshot) -> list[QuarantinedItem]:
+    """What could not be placed or read; many files that are no documents are one item."""
+    message = "neither the path nor the fields say what this file holds"
+    listed = files
+    if len(files) > _MOST_UNPLACED:
+        listed = files[:1]
+        folders = sorted({file.path.rpartition("/")[0] or "." for file in files})
+        named = ", ".join(folders[:_MOST_UNPLACED])
+        more = f" and {len(folders) - _MOST_UNPLACED} more" if len(folders) > _MOST_UNPLACED else ""
+        message += (
+            f", nor what {len(files) - 1} others hold, which are listed together with it; folders "
+            f"with such files: {named}{more}"
         )
-        for file in files
+    items = [
+        QuarantinedItem(Reason.UNPLACED_FILE, "unplaced", file.path, 1, "$", message, "")
+        for file in listed
     ]
     return items + [
         QuarantinedItem(
@@ -343,6 +351,10 @@ def _unplaced(files: Iterable[DatasetFile], snapshot: DatasetSnapshot) -> list[Q
         )
         for problem in snapshot.problems
     ]
+
+
+def _items_of(outcomes: Iterable[FileOutcome]) -> list[QuarantinedItem]:
+    return [item for outcome in outcomes for item in outcome.quarantined + outcome.warnings]
 
 
 def _kind(file: DatasetFile) -> str:
@@ -436,7 +448,7 @@ def _add_files(
     file_digests = {file.path: file.digest for file in snapshot.files}
     inputs = inputs_digests(catalog, outcomes)
     by_path = {outcome.path: outcome for outcome in outcomes}
-    found = rejected + [item for outcome in outcomes for item in outcome.quarantined]
+    found = rejected + _items_of(outcomes)
     found_reasons = _reasons_by_file(found)
     for placed_path, digest in _solution_inputs(catalog, rejected).items():
         inputs[placed_path] = digest

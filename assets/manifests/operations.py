@@ -1,6 +1,6 @@
 """Definitions become OperationSpec manifests, and know what workloads need of them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -96,8 +96,8 @@ def operation_of(definition: Definition, *, path: str, definitions_url: str | No
             Reason.BAD_NAME, f"op_type {definition.op_type!r} leaves no identifier", "$.op_type"
         )
     axes, constants = _axes(definition.axes)
-    inputs = _arguments(definition.inputs, constants, "inputs")
-    outputs = _arguments(definition.outputs, constants, "outputs")
+    inputs = _arguments(definition.inputs, constants, axes, "inputs")
+    outputs = _arguments(definition.outputs, constants, axes, "outputs")
     try:
         manifest = Manifest.of(
             OperationSpec(
@@ -196,7 +196,7 @@ def integer(value: float | None, at: str, reason: Reason = Reason.BAD_AXIS) -> i
 
 
 def _arguments(
-    tensors: dict[str, Tensor], constants: Mapping[str, int], field: str
+    tensors: dict[str, Tensor], constants: Mapping[str, int], axes: Collection[str], field: str
 ) -> tuple[OperationArgument, ...]:
     if not tensors:
         raise RejectionError(Reason.MISSING_FIELD, f"{field} is empty", f"$.{field}")
@@ -214,25 +214,33 @@ def _arguments(
                 Reason.BAD_DTYPE, f"dtype {tensor.dtype!r} is no identifier", f"{at}.dtype"
             )
         arguments[name] = OperationArgument(
-            document_name, name, _shape(tensor.shape, constants, at), dtype
+            document_name, name, _shape(tensor.shape, constants, axes, at), dtype
         )
     return tuple(arguments.values())
 
 
 def _shape(
-    shape: list[str | int | float] | None, constants: Mapping[str, int], at: str
+    shape: list[str | int | float] | None,
+    constants: Mapping[str, int],
+    axes: Collection[str],
+    at: str,
 ) -> tuple[int | str, ...] | None:
     if not shape:
         return None
     return tuple(
-        _dimension(entry, constants, f"{at}.shape[{index}]") for index, entry in enumerate(shape)
+        _dimension(entry, constants, axes, f"{at}.shape[{index}]")
+        for index, entry in enumerate(shape)
     )
 
 
-def _dimension(entry: str | float, constants: Mapping[str, int], at: str) -> int | str:
+def _dimension(
+    entry: str | float, constants: Mapping[str, int], axes: Collection[str], at: str
+) -> int | str:
     try:
         bound = dimension(
-            entry if isinstance(entry, str) else integer(entry, at, Reason.BAD_SHAPE), constants
+            entry if isinstance(entry, str) else integer(entry, at, Reason.BAD_SHAPE),
+            constants,
+            axes,
         )
     except ExpressionError as error:
         raise RejectionError(Reason.BAD_SHAPE, f"shape entry {entry!r}: {error}", at) from error

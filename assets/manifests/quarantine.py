@@ -213,7 +213,8 @@ class Reason(StrEnum):
     BAD_LATENCY = (
         "BAD_LATENCY",
         _TRACES,
-        "A latency is not a positive, finite number of milliseconds below 2**53 nanoseconds.",
+        "A latency is not a positive, finite number of milliseconds below 2**53 nanoseconds, or "
+        "rounds to 0 nanoseconds.",
     )
     BAD_MEASURE = (
         "BAD_MEASURE",
@@ -233,8 +234,8 @@ class Reason(StrEnum):
     UNKNOWN_FIELD = (
         "UNKNOWN_FIELD",
         _WARNINGS,
-        "A definition or solution has a field that is not read; its content is only in the raw "
-        "bytes.",
+        "A definition, solution or trace has a field that is not read; of an evaluation its "
+        "content is in runs.evaluation_extra_json, otherwise only in the raw bytes.",
     )
 
 

@@ -174,6 +174,7 @@ RUNS = _table(
     ("log_digest", pa.string()),
     ("log_size_bytes", pa.int64()),
     ("not_measured", pa.bool_()),
+    Column("evaluation_extra_json", pa.string(), since=2),
     *_MANIFEST,
 )
 

@@ -35,6 +35,7 @@ from assets.traces.documents import (
     Correctness,
     Evaluation,
     Measured,
+    OpenDocument,
     Performance,
     Trace,
 )
@@ -131,6 +132,7 @@ class Run(Struct, frozen=True, gc=False):
     times: Times
     errors: Errors
     correctness_extra_json: str | None
+    evaluation_extra_json: str | None
     raw_status: str
     raw_timestamp: str
 
@@ -225,6 +227,7 @@ def run_of(
         times=times,
         errors=errors,
         correctness_extra_json=_extra_json(evaluation.correctness),
+        evaluation_extra_json=_unread_json(evaluation),
         raw_status=evaluation.status,
         raw_timestamp=evaluation.timestamp,
     )
@@ -306,6 +309,13 @@ def _performance(performance: Performance | PerformanceOutline | None, status: s
             f"evaluation.performance.latency_ms is {latency_ms!r}; that is beyond 2**53 ns",
             "$.evaluation.performance.latency_ms",
         )
+    if round_half_up(latency_ms * 1e6) == 0:
+        raise RejectionError(
+            Reason.BAD_LATENCY,
+            f"evaluation.performance.latency_ms is {latency_ms!r}; that rounds to 0 ns, and "
+            "nothing takes no time",
+            "$.evaluation.performance.latency_ms",
+        )
     return Times(
         latency_ms,
         _finite(performance.reference_latency_ms, "performance.reference_latency_ms"),
@@ -360,18 +370,54 @@ def _observed_at(timestamp: str) -> tuple[datetime, str]:
 
 
 def _extra_json(correctness: Correctness | CorrectnessOutline | None) -> str | None:
-    """JSON of free upstream fields; numbers that JSON has no form for become strings."""
-    if correctness is None or (correctness.extra is None and correctness.matched_ratio is None):
+    """JSON of free upstream fields; numbers that JSON has no form for become strings.
+
+    Errors that are not finite are among them, since their columns hold only numbers.
+    """
+    if correctness is None:
         return None
-    extra: dict[str, Any] = correctness.extra or {}
+    extra: dict[str, Any] = {**_not_finite(correctness), **(correctness.extra or {})}
     if correctness.matched_ratio is not None:
         extra = {**extra, "matched_ratio": correctness.matched_ratio}
-    if not extra:
+    return _json_of(extra)
+
+
+def _unread_json(evaluation: Evaluation | EvaluationOutline) -> str | None:
+    """JSON of what an evaluation states and no manifest has, e.g. `performance.kernel_ms`."""
+    if isinstance(evaluation, EvaluationOutline):
+        return None  # an outline has no such fields
+    parts = {"": evaluation, "correctness.": evaluation.correctness,
+             "performance.": evaluation.performance}  # fmt: skip
+    return _json_of(
+        {
+            f"{prefix}{name}": value
+            for prefix, part in parts.items()
+            if isinstance(part, OpenDocument)
+            for name, value in (part.model_extra or {}).items()
+        }
+    )
+
+
+def _json_of(values: dict[str, Any]) -> str | None:
+    if not values:
         return None
     try:
-        return json.dumps(extra, allow_nan=False)
+        return json.dumps(values, allow_nan=False)
     except ValueError:
-        return json.dumps(_without_non_finite(extra))
+        return json.dumps(_without_non_finite(values))
+
+
+def _not_finite(correctness: Correctness | CorrectnessOutline) -> dict[str, str]:
+    """The largest errors that are NaN or infinite, as JSON writes such numbers elsewhere here."""
+    errors = {
+        "max_absolute_error": correctness.max_absolute_error,
+        "max_relative_error": correctness.max_relative_error,
+    }
+    return {
+        name: value if isinstance(value, str) else "NaN" if math.isnan(value) else "Infinity"
+        for name, value in errors.items()
+        if isinstance(value, str) or (value is not None and not math.isfinite(value))
+    }
 
 
 def _without_non_finite(value: Any) -> Any:

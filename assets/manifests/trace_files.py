@@ -5,7 +5,7 @@ reads file after file. Which files to read, and what becomes of the rows, is dec
 """
 
 import json
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -16,6 +16,7 @@ from assets.manifests.implementations import Implementation
 from assets.manifests.operations import Operation
 from assets.manifests.quarantine import (
     MOST_FAULTS_A_FILE,
+    MOST_MESSAGE_CHARACTERS,
     QuarantinedItem,
     Reason,
     RejectionError,
@@ -25,9 +26,9 @@ from assets.manifests.runs import Log, log_of, run_of
 from assets.manifests.trace_parsing import ParsedTrace, Remembered, TraceParser
 from assets.manifests.trace_rows import RunRow, TraceRows
 from assets.manifests.workloads import Case, case_of
-from assets.traces.documents import TraceEnvironment
+from assets.traces.documents import Trace, TraceEnvironment
 from assets.traces.layout import kind_of
-from assets.traces.lines import RawDocument
+from assets.traces.lines import RawDocument, excerpt
 from assets.traces.snapshot import DatasetFile
 
 
@@ -85,6 +86,7 @@ class FileOutcome:
     workload_rows: int = 0
     runs: int = 0
     quarantined: list[QuarantinedItem] = field(default_factory=list)
+    warnings: list[QuarantinedItem] = field(default_factory=list)
     references: References = field(default_factory=References)
     newest_trace_at: datetime | None = None
 
@@ -101,6 +103,8 @@ class _FileReading:
     solutions: set[tuple[str, str]] = field(default_factory=set)
     implementations: dict[tuple[str, str], Implementation] = field(default_factory=dict)
     """Of the solutions that were found, by solution and definition."""
+    unread: dict[str, RawDocument] = field(default_factory=dict)
+    """Fields that no model knows, each with the first document that has it."""
 
     def __post_init__(self) -> None:
         self.path = self.file.path
@@ -134,12 +138,16 @@ class TraceReader:
                 if isinstance(trace, RejectionError):
                     raise trace
                 self._add(trace, item, reading)
+                if isinstance(trace.trace, Trace):  # an outline has no unknown fields
+                    for name in trace.trace.unread():
+                        reading.unread.setdefault(name, item)
             except RejectionError as error:
                 outcome.quarantined.append(
                     quarantined(
                         error, kind=reading.kind, path=file.path, line=item.line, data=item.data
                     )
                 )
+        outcome.warnings += _unknown_fields(reading)
         outcome.references = References(
             tuple(sorted(reading.definitions)), tuple(sorted(reading.solutions))
         )
@@ -217,6 +225,24 @@ class TraceReader:
             log = log_of(text)
             self._latest_log = text, log
         return log
+
+
+def _unknown_fields(reading: _FileReading) -> Iterator[QuarantinedItem]:
+    """One warning for a file, since what one of its traces has, all have."""
+    for first, item in reading.unread.items():
+        message = f"not read: {', '.join(reading.unread)}"
+        if len(message) > MOST_MESSAGE_CHARACTERS:
+            message = f"{message[:MOST_MESSAGE_CHARACTERS]}…"
+        yield QuarantinedItem(
+            Reason.UNKNOWN_FIELD,
+            reading.kind,
+            reading.path,
+            item.line,
+            f"$.{first}",
+            message,
+            excerpt(item.data),
+        )
+        return
 
 
 def _reject_nul(parsed: ParsedTrace) -> None:

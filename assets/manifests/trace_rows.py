@@ -97,6 +97,7 @@ class TraceRows(RowBatch):
         if not self._runs or self._runs[-1].run.log is not row.run.log:
             self._text_bytes += len(row.run.log.content)
         self._text_bytes += len(row.run.correctness_extra_json or "")
+        self._text_bytes += len(row.run.evaluation_extra_json or "")
         self._runs.append(row)
         if len(self._runs) >= _MOST_OBJECTS or self._text_bytes >= _MOST_TEXT_BYTES:
             self._settle()
@@ -185,6 +186,7 @@ def _run_columns(rows: list[RunRow]) -> Columns:
         "max_absolute_error": [run.errors.absolute for run in runs],
         "max_relative_error": [run.errors.relative for run in runs],
         "correctness_extra_json": [run.correctness_extra_json for run in runs],
+        "evaluation_extra_json": [run.evaluation_extra_json for run in runs],
         "raw_timestamp": [run.raw_timestamp for run in runs],
         "raw_status": [run.raw_status for run in runs],
         "raw_hardware": [environment.reported_hardware for environment in environments],

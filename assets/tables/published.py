@@ -12,6 +12,7 @@ import duckdb
 from assets.tables.database import create_published_view
 from assets.tables.errors import WarehouseError
 from assets.tables.leases import reading
+from assets.tables.reader import unopened
 from assets.tables.warehouse import Warehouse
 
 _MEMORY_LIMIT = "2GB"
@@ -39,11 +40,7 @@ def open_with_published(
                 "attach $path as kernelindex (read_only)", {"path": str(warehouse.database)}
             )
         except duckdb.Error as error:
-            first_line = str(error).splitlines()[0]
-            raise WarehouseError(
-                f"{warehouse.database}: cannot be opened ({first_line}); "
-                "`kernelindex doctor --repair` builds it anew"
-            ) from error
+            raise unopened(warehouse.database, error) from error
         use_published(connection)
         yield connection
 

@@ -4,6 +4,7 @@ A reader can read the tables and nothing else: no file, no network, no extension
 `QUERY_MEMORY` and then a folder of its own, which goes away with the connection.
 """
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,29 @@ _LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "max_temp_directory_size": _QUERY_DISK,
     "lock_configuration": "true",
 }
+
+
+_HOLDER = re.compile(r"[Ll]ock is held in (?P<program>.*?) ?\(PID (?P<pid>\d+)\)")
+
+
+def unopened(path: Path, error: duckdb.Error) -> WarehouseError:
+    """Why DuckDB cannot open a database file, and what to do about it.
+
+    A file that another process writes to is whole; to build it anew would help nobody.
+    """
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    if "could not set lock on file" in first_line.lower():
+        holder = _HOLDER.search(str(error))
+        who = f"process {holder['pid']} ({holder['program']})" if holder else "another process"
+        return WarehouseError(
+            f"{path}: {who} has it open for writing; wait until that ends, or close it there "
+            "(kernelindex itself never opens it for writing)"
+        )
+    if "permission denied" in first_line.lower():
+        return WarehouseError(f"{path}: may not be read by this user ({first_line})")
+    return WarehouseError(
+        f"{path}: cannot be opened ({first_line}); `kernelindex doctor --repair` builds it anew"
+    )
 
 
 @contextmanager
@@ -53,11 +77,7 @@ def open_database_file(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             connection = duckdb.connect(str(path), read_only=True, config=settings)
         except duckdb.Error as error:
-            first_line = str(error).splitlines()[0]
-            raise WarehouseError(
-                f"{path}: cannot be opened ({first_line}); `kernelindex doctor --repair` builds it "
-                "anew"
-            ) from error
+            raise unopened(path, error) from error
         try:
             yield connection
         finally:

@@ -3,7 +3,8 @@
 Only shapes and types are checked here; what a value means is decided in `assets.manifests`.
 Field names that changed over time are aliases of the newest one. Unknown fields are kept in
 `model_extra` where they are few (definitions, solutions), so that a reader can say what it did
-not read, and ignored in traces, whose raw bytes stay in the raw store.
+not read, and of an evaluation, whose further values are kept beside a run. Those of workloads and
+environments, which many traces share, are ignored; their raw bytes stay in the raw store.
 """
 
 from typing import Any, Literal
@@ -147,7 +148,7 @@ class Workload(Document):
         )
 
 
-class Correctness(Document):
+class Correctness(OpenDocument):
     """Errors against the reference; `extra` is free."""
 
     max_relative_error: Measured = None
@@ -156,7 +157,7 @@ class Correctness(Document):
     matched_ratio: Measured = None
 
 
-class Performance(Document):
+class Performance(OpenDocument):
     """Times in milliseconds, as the harness printed them."""
 
     latency_ms: Measured = None
@@ -176,7 +177,7 @@ class TraceEnvironment(Document):
         return self.hardware, self.hardware_id, *self.libs.items()
 
 
-class Evaluation(Document):
+class Evaluation(OpenDocument):
     """The outcome of one measurement."""
 
     status: str
@@ -193,7 +194,7 @@ class NotEvaluated(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Trace(Document):
+class Trace(OpenDocument):
     """One line of a trace or workload file; a workload row has no evaluation."""
 
     definition: str

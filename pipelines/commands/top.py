@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from assets.answers.lookup import find_operation, short
-from assets.answers.standings import Group, Standing, standing
+from assets.answers.standings import Group, Standing, standing, told_apart
 from assets.answers.units import count_text, latency_text, ratio_text
 from pipelines.commands.index import AsOf, Json, complete_gpu, complete_operation, open_index
 from pipelines.commands.output import add_row, print_json, program, show, stdout, table
@@ -52,9 +52,10 @@ def _print(result: Standing, limit: int) -> None:
     show(f"{result.operation.name}  {short(result.operation.digest)}", "bold")
     # The groups in which most was tried say most.
     shown = sorted(result.groups, key=lambda group: -group.tried)[:_SHOWN_GROUPS]
+    apart = told_apart(result.groups)
     for group in result.groups:
         if group in shown:
-            _print_group(group, limit, f"{result.operation.name}_")
+            _print_group(group, apart[group.strict_group], limit, f"{result.operation.name}_")
     hidden = len(result.groups) - len(shown)
     if hidden:
         show(f"\n{count_text(hidden, 'more group')}; narrow with --gpu or --workload, or --json")
@@ -64,9 +65,11 @@ def _print(result: Standing, limit: int) -> None:
         show(f'  {program()} query "select code, explanation from caveat_codes"')
 
 
-def _print_group(group: Group, limit: int, prefix: str) -> None:
+def _print_group(group: Group, apart: str, limit: int, prefix: str) -> None:
     show(f"\n{group.axes} · {', '.join(group.dtypes)}", "bold")
     show(f"{group.gpu_product} · {group.environment}")
+    if apart:
+        show(apart)
     made = table(
         [
             ("#", "right"),
@@ -84,7 +87,7 @@ def _print_group(group: Group, limit: int, prefix: str) -> None:
             made,
             f"{entry.rank}{'=' if entry.tied else ''}",
             entry.solution.removeprefix(prefix) + ("*" if entry.caveats else ""),
-            entry.author,
+            ", ".join(entry.authors),
             latency_text(entry.median_ns),
             ratio_text(entry.slowdown),
             ratio_text(entry.speedup_over_reference),

@@ -1,14 +1,16 @@
 -- author_facts: one row per author and strict group that the author tried, by number
--- formula: authors-v1
+-- formula: authors-v2
 -- key: group_number, author
 -- column group_number: the strict group, see strict_groups
 -- column author: author directory
 -- column runs_attempted: runs that were measured; a skipped solution is none
 -- column runs_passed: runs that passed
 -- column runs_skipped: runs that the harness skipped after earlier failures
--- column best_ns: lowest latency of the author's eligible runs, in ns; null for none
--- column group_best_ns: lowest latency of anyone's eligible runs in the group, in ns
--- column baseline_ns: lowest latency of the baseline's eligible runs in the group, in ns
+-- column best_ns: lowest median of the author's implementations, in ns; null for none
+-- column group_best_ns: lowest median of anyone's implementations in the group, in ns
+-- column baseline_ns: lowest median of the baseline's implementations in the group, in ns
+-- note: A repeat counts as in ranking-v2: an implementation is as fast as the median of its eligible
+--     runs. The runs of a source that several authors have are each author's own.
 -- note: People read the view author_results, which has the digests.
 -- assert best_of_group: best_ns is null or best_ns >= group_best_ns
 with tried as (
@@ -18,8 +20,8 @@ with tried as (
         sum(runs_attempted)::bigint as runs_attempted,
         sum(runs_passed)::bigint as runs_passed,
         sum(runs - runs_attempted)::bigint as runs_skipped,
-        min(minimum_ns) as best_ns
-    from result_facts
+        min(median_ns) as best_ns
+    from author_implementations
     group by group_number, author
 ),
 

@@ -1,5 +1,5 @@
 -- caveat_codes: one row per caveat that a run can have
--- formula: caveats-v1
+-- formula: caveats-v2
 -- key: code
 -- column code: the caveat
 -- column explanation: what it means for whoever reads the run
@@ -39,6 +39,18 @@ from (
         'largest relative error'
     ),
     (
+        'ERROR_NOT_FINITE',
+        'The run passed, but its largest absolute or relative error is infinite, NaN or not stated,'
+        || ' so nobody knows how far off its outputs are.',
+        'nothing; runs.correctness_extra_json has what the source wrote'
+    ),
+    (
+        'MIXED_OUTCOMES',
+        'The implementation both passed and failed in the strict group, so that it may work by'
+        || ' chance; only what passed is ranked.',
+        'runs of it there that failed'
+    ),
+    (
         'NOT_MEASURED',
         'The harness skipped the solution after earlier failures; this is no failure of its own.',
         'nothing'
@@ -51,7 +63,8 @@ from (
     (
         'IMPOSSIBLE_SPEED',
         'The latency is below what moving the inputs and outputs takes at the peak bandwidth of the'
-        || ' device, with its whole cache already filled.',
+        || ' device, with its whole cache already filled; or below 100 ns, which is less than a GPU'
+        || ' needs to load one input from the cache that its cores share.',
         'latency in ns; the threshold is the floor in ns'
     ),
     (

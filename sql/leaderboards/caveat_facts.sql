@@ -1,5 +1,5 @@
 -- caveat_facts: one row per strict group in which a run passed, with what its runs are compared with
--- formula: caveats-v1
+-- formula: caveats-v2
 -- key: group_number
 -- column group_number: the strict group, see strict_groups
 -- column old_timer_runs: passed runs of flashinfer-bench from before it changed its timer

@@ -43,7 +43,7 @@ tried_groups as (
         group_number,
         bool_or(repeats > 0) as passed,
         bool_or(repeats > 0 and author = 'baseline') as has_baseline
-    from result_facts
+    from author_implementations
     where runs_attempted > 0
     group by group_number
 ),

@@ -1,5 +1,5 @@
 -- leaderboard_authors: one row per author, GPU and operation family, and one over all families
--- formula: authors-v1
+-- formula: authors-v2
 -- key: gpu_product, family, author
 -- column gpu_product: device
 -- column family: operation family; `all` for the row over all of them
@@ -8,13 +8,13 @@
 -- column groups_attempted: of them, those with a run of this author that was measured
 -- column groups_passed: of them, those with an eligible run of this author
 -- column coverage: groups attempted per group available, 0 to 1
--- column wins: groups in which this author has the fastest eligible run, ties included
+-- column wins: groups in which an implementation of this author has the lowest median, ties included
 -- column runs_attempted: runs that were measured; a skipped solution is none
 -- column runs_passed: runs that passed
 -- column runs_skipped: runs that the harness skipped after earlier failures
 -- column correctness_rate: runs passed per run attempted, 0 to 1; null where none was
 -- column groups_with_baseline: groups passed by this author in which the baseline passed too
--- column speedup_over_baseline: geometric mean over those groups of the baseline's best latency
+-- column speedup_over_baseline: geometric mean over those groups of the baseline's lowest median
 --     divided by this author's; above 1 is faster than the baseline
 -- column formula_version: version of this formula
 -- note: Every author that has a run is listed, also one that passed nothing. Read the speed-up
@@ -63,7 +63,7 @@ select
     summed.runs_passed / nullif(summed.runs_attempted, 0) as correctness_rate,
     summed.groups_with_baseline,
     summed.speedup_over_baseline,
-    'authors-v1' as formula_version
+    'authors-v2' as formula_version
 from summed
 inner join available using (gpu_product, family)
 order by

@@ -11,6 +11,7 @@
 -- column wins: groups in which the author is faster than the baseline
 -- column groups_compared: groups in which the author and the baseline passed
 -- column formula_version: whose formula it is
+-- note: A repeat counts as upstream counts it, by the fastest; elsewhere it is the median.
 -- note: For comparison with upstream's own table, not for use: one failed run makes a solution 0, a
 --     mean of ratios rewards one very slow baseline, and what was not tried does not count. Only
 --     runs that FlashInfer-Bench itself reported count. A solution that was skipped counts as
@@ -25,22 +26,23 @@ with reported as (
 
 baselines as (
     select
-        author_facts.group_number,
-        author_facts.baseline_ns
-    from author_facts
+        author_implementations.group_number,
+        min(author_implementations.minimum_ns) as baseline_ns
+    from author_implementations
     semi join reported using (group_number)
-    where author_facts.author = 'baseline' and author_facts.baseline_ns > 0
+    where author_implementations.author = 'baseline' and author_implementations.repeats > 0
+    group by author_implementations.group_number
 ),
 
 ratios as (
     select
         strict_groups.gpu_product,
-        result_facts.author,
+        author_implementations.author,
         strict_groups.operation_digest,
-        result_facts.implementation_number,
-        baselines.baseline_ns / nullif(result_facts.minimum_ns, 0) as ratio,
-        result_facts.runs > result_facts.runs_passed as has_failure
-    from result_facts
+        author_implementations.implementation_number,
+        baselines.baseline_ns / author_implementations.minimum_ns as ratio,
+        author_implementations.runs > author_implementations.runs_passed as has_failure
+    from author_implementations
     semi join reported using (group_number)
     inner join strict_groups using (group_number)
     left join baselines using (group_number)
@@ -78,16 +80,26 @@ by_operation as (
     group by gpu_product, author, operation_digest
 ),
 
+bests as (
+    select
+        author_implementations.group_number,
+        author_implementations.author,
+        min(author_implementations.minimum_ns) as best_ns
+    from author_implementations
+    semi join baselines using (group_number)
+    group by author_implementations.group_number, author_implementations.author
+),
+
 by_group as (
     select
         strict_groups.gpu_product,
-        author_facts.author,
-        count(*) filter (where author_facts.best_ns < baselines.baseline_ns) as wins,
-        count(author_facts.best_ns) as groups_compared
-    from author_facts
+        bests.author,
+        count(*) filter (where bests.best_ns < baselines.baseline_ns) as wins,
+        count(bests.best_ns) as groups_compared
+    from bests
     inner join baselines using (group_number)
     inner join strict_groups using (group_number)
-    group by strict_groups.gpu_product, author_facts.author
+    group by strict_groups.gpu_product, bests.author
 )
 
 select

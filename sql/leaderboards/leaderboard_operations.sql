@@ -1,5 +1,5 @@
 -- leaderboard_operations: one row per operation and GPU that was tried
--- formula: operations-v1
+-- formula: operations-v2
 -- key: operation_digest, gpu_product
 -- column operation_digest: digest of the OperationSpec manifest
 -- column operation: name of the operation
@@ -20,10 +20,10 @@
 with won_groups as (
     select distinct
         rank_facts.group_number,
-        result_facts.author
+        author_implementations.author
     from rank_facts
-    inner join result_facts using (group_number, implementation_number)
-    where rank_facts.rank = 1
+    inner join author_implementations using (group_number, implementation_number)
+    where rank_facts.rank = 1 and author_implementations.repeats > 0
 ),
 
 wins as (
@@ -71,13 +71,15 @@ counted as (
 results_by_implementation as (
     select
         strict_groups.board_number,
-        result_facts.implementation_number,
-        result_facts.author,
-        bool_or(result_facts.repeats > 0) as passed
-    from result_facts
+        author_implementations.implementation_number,
+        author_implementations.author,
+        bool_or(author_implementations.repeats > 0) as passed
+    from author_implementations
     inner join strict_groups using (group_number)
     group by
-        strict_groups.board_number, result_facts.implementation_number, result_facts.author
+        strict_groups.board_number,
+        author_implementations.implementation_number,
+        author_implementations.author
 ),
 
 implementations_by_board as (
@@ -104,7 +106,7 @@ select
     winners.author as most_wins_author,
     coalesce(winners.wins, 0) as most_wins,
     counted.latest_run_at,
-    'operations-v1' as formula_version
+    'operations-v2' as formula_version
 from counted
 inner join operations using (operation_digest)
 inner join implementations_by_board using (board_number)

@@ -1,9 +1,9 @@
 -- leaderboard_solutions: one row per implementation and GPU that it was tried on
--- formula: solutions-v1
+-- formula: solutions-v2
 -- key: implementation_digest, gpu_product
 -- column implementation_digest: the implementation
 -- column solution: name of its first solution file
--- column author: author directory
+-- column author: author directory of that file
 -- column operation_digest: operation that it implements
 -- column operation: name of the operation
 -- column language: language token
@@ -14,7 +14,7 @@
 -- column runs: runs, skipped ones included
 -- column runs_passed: runs that passed
 -- column groups_with_baseline: groups passed by it in which the baseline passed too
--- column speedup_over_baseline: geometric mean over those groups of the baseline's best latency
+-- column speedup_over_baseline: geometric mean over those groups of the baseline's lowest median
 --     divided by this implementation's median
 -- column slowdown_to_best: geometric mean over the groups passed of this implementation's median
 --     divided by the lowest median of the group; 1 where it is always the fastest
@@ -102,7 +102,7 @@ select
     coalesce(summed.groups_with_baseline, 0) as groups_with_baseline,
     summed.speedup_over_baseline,
     summed.slowdown_to_best,
-    'solutions-v1' as formula_version
+    'solutions-v2' as formula_version
 from tried
 inner join implementation_numbers using (implementation_number)
 inner join implementations using (implementation_digest)

@@ -26,7 +26,8 @@ with listed as (
                     'median': exact_median_ns,
                     'minimum': minimum_ns,
                     'maximum': maximum_ns,
-                    'implementation_number': implementation_number
+                    'implementation_number': implementation_number,
+                    'rounded_median': median_ns
                 }
             )
         ) as members
@@ -78,11 +79,7 @@ placed as (
 select
     group_number,
     member.implementation_number,
-    -- A double is not exact beyond 2^53, and rounds past the largest number of all.
-    greatest(
-        member.minimum,
-        least(member.maximum, try_cast(floor(member.median + 0.5) as bigint))
-    ) as median_ns,
+    member.rounded_median as median_ns,
     member.minimum as minimum_ns,
     member.maximum as maximum_ns,
     rank,

@@ -40,7 +40,7 @@ arrivals as not materialized (
     from run_facts
     inner join run_conditions using (condition_number)
     inner join origins using (origin_number)
-    where origins.passed and run_facts.primary_value is not null
+    where origins.passed and run_facts.primary_value > 0
 ),
 
 groups as (

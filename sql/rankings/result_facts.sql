@@ -3,18 +3,21 @@
 -- key: group_number, implementation_number
 -- column group_number: the strict group, see strict_groups
 -- column implementation_number: the implementation, see implementation_numbers
--- column author: author directory of the implementation
+-- column author: author directory of the implementation; the first by name where solutions of
+--     several authors have the same source, see author_implementations
 -- column runs: runs, skipped ones included
 -- column runs_attempted: runs that were measured; a skipped solution is none
 -- column runs_passed: runs that passed
 -- column repeats: runs that are eligible
 -- column exact_median_ns: median of the latencies of the eligible runs, in ns
+-- column median_ns: the same, rounded half up
 -- column minimum_ns: lowest of them, in ns
 -- column maximum_ns: highest of them, in ns
 -- column first_observed_at: time of the first eligible run (UTC)
 -- column newest_run_at: time of the newest run, eligible or not (UTC)
 -- note: What the ranking of implementations and all leaderboards are made from. People read the view
 --     implementation_results, which has the digests.
+-- assert ordered_range: repeats = 0 or minimum_ns <= median_ns and median_ns <= maximum_ns
 -- assert funnel: repeats <= runs_passed and runs_passed <= runs and runs_attempted <= runs
 with numbered as (
     select
@@ -68,6 +71,11 @@ select
     summed.runs_passed,
     summed.repeats,
     summed.exact_median_ns,
+    -- A double is not exact beyond 2^53, and rounds past the largest number of all.
+    greatest(
+        summed.minimum_ns,
+        least(summed.maximum_ns, try_cast(floor(summed.exact_median_ns + 0.5) as bigint))
+    ) as median_ns,
     summed.minimum_ns,
     summed.maximum_ns,
     summed.first_observed_at,

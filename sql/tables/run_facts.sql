@@ -17,19 +17,24 @@
 -- column max_absolute_error: largest absolute error
 -- column max_relative_error: largest relative error
 -- column correctness_extra_json: further correctness values of upstream, as JSON
+-- column evaluation_extra_json: what else the source states of the evaluation and no other column has,
+--     as JSON by name, e.g. `performance.kernel_ms`; null for nothing, and for runs published before
+--     this was kept
 -- column raw_timestamp: time as upstream writes it
 -- column log_digest: digest of the log, see artifacts
 -- column log_size_bytes: size of the log in bytes
 -- column not_measured: whether the log says that the solution was skipped
 -- column eligible: whether the run is ranked
 -- column excluded_because: codes that keep it from being ranked, in this order: STATUS_<status>,
---     RETRACTED, SUPERSEDED, MISSING_PRIMARY_METRIC; empty for an eligible run
+--     RETRACTED, SUPERSEDED, MISSING_PRIMARY_METRIC, LATENCY_NOT_POSITIVE; empty for an eligible run
 -- column line: 1-based line of the file on which the document starts
 -- uncompressed: run_digest, external_id
 -- note: A run is retracted or superseded by a correction of itself or of its implementation, and
 --     superseded when its solution file has other content at a newer revision of the dataset.
 --     Attestations change nothing here. What is not published is in no table at all, and
 --     a trial is in trials only.
+-- note: Nothing takes no time. A latency of 0 ns, which earlier versions published where a
+--     source's rounds to it, is no record and has no ratio to anything.
 -- note: Whether a run is ranked stands here and not in a table of its own, because joining two
 --     tables of many million runs by digest costs more than all rankings together.
 -- note: A run whose digest begins in some way is found by digest_head: to look for it among the
@@ -128,18 +133,21 @@ explained as (
                 or retracted
                 or superseded
                 or primary_value is null
+                or primary_value <= 0
                 then list_where(
                     [
                         'STATUS_' || upper(coalesce(status, 'unknown')),
                         'RETRACTED',
                         'SUPERSEDED',
-                        'MISSING_PRIMARY_METRIC'
+                        'MISSING_PRIMARY_METRIC',
+                        'LATENCY_NOT_POSITIVE'
                     ],
                     [
                         status is distinct from 'passed',
                         retracted,
                         superseded,
-                        primary_value is null
+                        primary_value is null,
+                        coalesce(primary_value <= 0, false)
                     ]
                 )
         end as reasons
@@ -164,6 +172,7 @@ select
     max_absolute_error,
     max_relative_error,
     correctness_extra_json,
+    evaluation_extra_json,
     raw_timestamp,
     log_digest,
     log_size_bytes,

@@ -1,5 +1,5 @@
 -- author_results: one row per author and strict group that the author tried
--- formula: authors-v1
+-- formula: authors-v2
 -- key: strict_group, author
 -- column strict_group: digest of workload, protocol, environment, inputs and reference
 -- column group_number: number of the group, see strict_groups
@@ -11,9 +11,9 @@
 -- column runs_attempted: runs that were measured; a skipped solution is none
 -- column runs_passed: runs that passed
 -- column runs_skipped: runs that the harness skipped after earlier failures
--- column best_ns: lowest latency of the author's eligible runs, in ns; null for none
--- column group_best_ns: lowest latency of anyone's eligible runs in the group, in ns
--- column baseline_ns: lowest latency of the baseline's eligible runs in the group, in ns
+-- column best_ns: lowest median of the author's implementations, in ns; null for none
+-- column group_best_ns: lowest median of anyone's implementations in the group, in ns
+-- column baseline_ns: lowest median of the baseline's implementations in the group, in ns
 -- column speedup: baseline_ns divided by best_ns; null where either is missing
 -- note: A view over author_facts, which has numbers in place of digests.
 select

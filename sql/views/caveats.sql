@@ -1,5 +1,5 @@
 -- caveats: one row per run and caveat
--- formula: caveats-v1
+-- formula: caveats-v2
 -- key: run_digest, code
 -- column run_digest: the run
 -- column strict_group: group of the run, by which the caveats of many runs are found at once
@@ -23,6 +23,7 @@ with passed as not materialized (
         source,
         primary_value,
         reference_latency_ms,
+        max_absolute_error,
         max_relative_error,
         -- Upstream's timer, by the day it changed.
         observed_at >= timestamp '2026-02-24 00:00:00' as is_new_timer
@@ -127,6 +128,42 @@ loose_tolerance as (
     where max_relative_error > 1e-2
 ),
 
+error_not_finite as (
+    select
+        run_digest,
+        strict_group,
+        group_number,
+        condition_number,
+        'ERROR_NOT_FINITE' as code,
+        null::double as value,
+        null::double as threshold
+    from passed
+    where not coalesce(isfinite(max_absolute_error) and isfinite(max_relative_error), false)
+),
+
+mixed_results as (
+    select
+        group_number,
+        implementation_number,
+        runs_attempted - runs_passed as failures
+    from result_facts
+    where runs_passed > 0 and runs_attempted > runs_passed
+),
+
+mixed_outcomes as (
+    select
+        runs.run_digest,
+        runs.strict_group,
+        runs.group_number,
+        runs.condition_number,
+        'MIXED_OUTCOMES' as code,
+        mixed_results.failures::double as value,
+        0::double as threshold
+    from runs
+    inner join mixed_results using (group_number, implementation_number)
+    where runs.status = 'passed' or not coalesce(runs.not_measured, false)
+),
+
 not_measured as (
     select
         run_digest,
@@ -154,7 +191,7 @@ source_of_other_definition as (
     where implementations.operation_digest <> runs.operation_digest
 ),
 
-floors as (
+memory_floors as (
     select
         workload_sizes.workload_digest,
         environments.environment_digest,
@@ -167,18 +204,28 @@ floors as (
     where workload_sizes.moved_bytes > gpu_limits.cache_bytes
 ),
 
+floors as (
+    select
+        passed.*,
+        -- What one load from a GPU's cache takes, see caveat_codes.
+        greatest(100, coalesce(memory_floors.floor_ns, 0)) as floor_ns
+    from passed
+    inner join environments using (environment_digest)
+    left join memory_floors using (workload_digest, environment_digest)
+    where environments.gpu_product is not null
+),
+
 impossible_speed as (
     select
-        passed.run_digest,
-        passed.strict_group,
-        passed.group_number,
-        passed.condition_number,
+        run_digest,
+        strict_group,
+        group_number,
+        condition_number,
         'IMPOSSIBLE_SPEED' as code,
-        passed.primary_value::double as value,
-        floors.floor_ns as threshold
-    from passed
-    inner join floors using (workload_digest, environment_digest)
-    where passed.primary_value < floors.floor_ns
+        primary_value::double as value,
+        floor_ns as threshold
+    from floors
+    where primary_value < floor_ns
 ),
 
 unknown_architecture as (
@@ -205,6 +252,10 @@ all_caveats as (
     select * from repeated_measurement
     union all
     select * from loose_tolerance
+    union all
+    select * from error_not_finite
+    union all
+    select * from mixed_outcomes
     union all
     select * from not_measured
     union all

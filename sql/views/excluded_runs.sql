@@ -38,6 +38,8 @@ select
         when reason = 'TRIAL'
             then 'the run was made on a CPU, or with other parameters than those of its protocol'
         when reason = 'MISSING_PRIMARY_METRIC' then 'the run has no latency'
+        when reason = 'LATENCY_NOT_POSITIVE'
+            then 'its latency is 0 ns or less, which nothing can take'
         else 'the run did not pass: ' || lower(replace(reason[8:], '_', ' '))
     end as explanation
 from excluded

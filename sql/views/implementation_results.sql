@@ -6,7 +6,7 @@
 -- column implementation_digest: the implementation
 -- column comparison_key: digest of what must agree for two runs to be comparable by ranking-v1;
 --     null where nobody's run has a latency
--- column author: author directory of the implementation
+-- column author: author directory of the implementation; the first by name where several have it
 -- column operation_digest: operation of the group
 -- column workload_digest: workload of the group
 -- column gpu_product: device of the group
@@ -15,6 +15,7 @@
 -- column runs_passed: runs that passed
 -- column repeats: runs that are eligible
 -- column exact_median_ns: median of the latencies of the eligible runs, in ns
+-- column median_ns: the same, rounded half up
 -- column minimum_ns: lowest of them, in ns
 -- column maximum_ns: highest of them, in ns
 -- column first_observed_at: time of the first eligible run (UTC)
@@ -34,6 +35,7 @@ select
     result_facts.runs_passed,
     result_facts.repeats,
     result_facts.exact_median_ns,
+    result_facts.median_ns,
     result_facts.minimum_ns,
     result_facts.maximum_ns,
     result_facts.first_observed_at,

@@ -5,7 +5,7 @@
 -- column group_number: number of the group, see strict_groups
 -- column comparison_key: digest of what must agree for two runs to be comparable by ranking-v1
 -- column implementation_digest: the implementation
--- column author: author directory of the implementation
+-- column author: author directory of the implementation; the first by name where several have it
 -- column median_ns: median of the latencies of its eligible runs, in ns, rounded half up
 -- column minimum_ns: lowest of them, in ns
 -- column maximum_ns: highest of them, in ns

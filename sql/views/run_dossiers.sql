@@ -19,7 +19,8 @@
 -- column implementation_repeats: how many repeats that are
 -- column source_native: whether the group compares what one source measured itself
 -- column observed_at: time of the run (UTC)
--- column reported_speedup: speed-up over the reference, as the source reports it
+-- column reported_speedup: speed-up over the reference, as the source reports it; null where the
+--     reference was not timed
 -- column reference_latency_ms: latency of the reference in the same trace, in milliseconds
 -- column evidence_level: reported, reproducible, verified or replicated
 -- column has_raw_evidence: whether a log is kept
@@ -54,6 +55,7 @@
 -- column workload_comparator: how the workload's definition compares outputs
 -- column max_absolute_error: largest absolute error that was found
 -- column max_relative_error: largest relative error that was found
+-- column evaluation_extra_json: what else the source states of the evaluation, as JSON by name
 -- column allowed_absolute_error: largest absolute error that the workload allows, null for unstated
 -- column allowed_relative_error: largest relative error that the workload allows, null for unstated
 -- column measurements: every named value of the run
@@ -195,7 +197,7 @@ select
     ranked_implementations.repeats as implementation_repeats,
     runs.source_native,
     runs.observed_at,
-    runs.speedup_factor as reported_speedup,
+    runs.reported_speedup,
     runs.reference_latency_ms,
     runs.evidence_level,
     runs.has_raw_evidence,
@@ -230,6 +232,7 @@ select
     try(workload_manifests.canonical_json ->> '$.spec.correctness.comparator') as workload_comparator,
     runs.max_absolute_error,
     runs.max_relative_error,
+    runs.evaluation_extra_json,
     workloads.max_absolute_error as allowed_absolute_error,
     workloads.max_relative_error as allowed_relative_error,
     run_measurements.measurements,

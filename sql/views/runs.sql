@@ -37,9 +37,14 @@
 -- column latency_ms: latency as upstream writes it, in ms
 -- column reference_latency_ms: latency of the reference as upstream writes it, in ms
 -- column speedup_factor: reference latency over latency as upstream writes it
+-- column reported_speedup: the same; null where it is no positive number or the reference took no
+--     time, so that nothing is known of it
 -- column max_absolute_error: largest absolute error
 -- column max_relative_error: largest relative error
 -- column correctness_extra_json: further correctness values of upstream, as JSON
+-- column evaluation_extra_json: what else the source states of the evaluation and no other column has,
+--     as JSON by name, e.g. `performance.kernel_ms`; null for nothing, and for runs published before
+--     this was kept
 -- column raw_timestamp: time as upstream writes it
 -- column raw_status: status as upstream writes it
 -- column raw_hardware: device as upstream writes it
@@ -48,7 +53,7 @@
 -- column not_measured: whether the log says that the solution was skipped
 -- column eligible: whether the run is ranked
 -- column excluded_because: codes that keep it from being ranked, in this order: STATUS_<status>,
---     RETRACTED, SUPERSEDED, MISSING_PRIMARY_METRIC; empty for an eligible run
+--     RETRACTED, SUPERSEDED, MISSING_PRIMARY_METRIC, LATENCY_NOT_POSITIVE; empty for an eligible run
 -- column dataset: dataset that the row came from, e.g. flashinfer-ai/flashinfer-trace
 -- column revision: dataset revision (40 hex) at which the row was first published
 -- column path: file inside the dataset; empty for what comes from no file
@@ -96,9 +101,17 @@ select
     run_facts.latency_ms,
     run_facts.reference_latency_ms,
     run_facts.speedup_factor,
+    case
+        when
+            run_facts.speedup_factor > 0
+            and isfinite(run_facts.speedup_factor)
+            and coalesce(run_facts.reference_latency_ms > 0, true)
+            then run_facts.speedup_factor
+    end as reported_speedup,
     run_facts.max_absolute_error,
     run_facts.max_relative_error,
     run_facts.correctness_extra_json,
+    run_facts.evaluation_extra_json,
     run_facts.raw_timestamp,
     run_origins.raw_status,
     run_origins.raw_hardware,

@@ -24,6 +24,7 @@ from tests.pipelines.conftest import runner_on
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
+LATER = CONTRACTS["runs"].version + 1
 ARCHIVES = sorted(FOLDER.glob("version-*.tar.xz"))
 Rows = dict[str, set[str]]
 
@@ -163,7 +164,7 @@ def later_version(tmp_path: Path) -> Path:
     insert(
         folder / "assets/manifests/records.py",
         contract,
-        '    Column("log_lines", pa.int64(), since=2),\n',
+        f'    Column("log_lines", pa.int64(), since={LATER}),\n',
     )
     insert(
         folder / "assets/manifests/trace_rows.py",
@@ -232,7 +233,7 @@ def test_a_version_with_one_more_column_uses_it(
     assert run("doctor")["findings"] == []
     assert sorted(by_lines(), key=str) == sorted(both, key=str)
     [path] = kept.root.glob("generations/00000002/runs-*.parquet")
-    assert pq.read_schema(path).metadata[b"kernelindex.contract"] == b"2"
+    assert pq.read_schema(path).metadata[b"kernelindex.contract"] == str(LATER).encode()
     exported = run("export", "--output", str(tmp_path / "catalog.jsonl"))
     assert exported["rows"]["benchmark_runs"] == 148
     assert are_all_in(before, written_rows(kept.root))
@@ -241,4 +242,4 @@ def test_a_version_with_one_more_column_uses_it(
     environment["PYTHONPATH"] = str(ROOT)
     answer = run("doctor", code=1)
     assert {finding["fault"] for finding in answer["findings"]} == {"OTHER_VERSION"}
-    assert "version 2 of table runs" in answer["findings"][0]["message"]
+    assert f"version {LATER} of table runs" in answer["findings"][0]["message"]

@@ -45,6 +45,8 @@ _DEFAULTS: dict[str, Row] = {
         "author_directory": "author",
         "input_fingerprint": "inputs",
         "reference_digest": "reference",
+        "max_absolute_error": 0.0,
+        "max_relative_error": 0.0,
         "not_measured": False,
     },
     "implementations": {

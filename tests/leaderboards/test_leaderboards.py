@@ -140,7 +140,7 @@ def test_a_source_of_another_operation_is_a_caveat(index):
 
 def test_an_unknown_architecture_is_a_caveat(index):
     index.add("environments", gpu_architecture="unknown")
-    index.run("run", 10)
+    index.run("run", 10_000)
     assert caveats(index) == [("UNKNOWN_ARCHITECTURE", "run")]
 
 
@@ -168,6 +168,68 @@ def test_a_latency_below_the_floor_of_the_memory_is_a_caveat(index):
     assert caveats(index) == [("IMPOSSIBLE_SPEED", "impossible")]
     sizes = index.table("workload_sizes", "input_bytes", "output_bytes", "moved_bytes")
     assert sizes == [(134_217_728, 134_217_728, 268_435_456)]
+
+
+def test_no_gpu_takes_less_than_it_needs_to_load_an_input(index):
+    """Whatever was measured, and on a device whose bandwidth nobody states."""
+    index.add("environments", gpu_product="NVIDIA Tomorrow")
+    index.run("of a nanosecond", 1)
+    index.run("impossible", 99, implementation_digest="other")
+    index.run("possible", 100, implementation_digest="third")
+    found = index.table("caveats", "code", "run_digest", "value", "threshold")
+    assert found == [
+        ("IMPOSSIBLE_SPEED", "impossible", 99.0, 100.0),
+        ("IMPOSSIBLE_SPEED", "of a nanosecond", 1.0, 100.0),
+    ]
+
+
+@pytest.mark.parametrize("column", ["max_absolute_error", "max_relative_error"])
+@pytest.mark.parametrize("error", [None, math.nan, math.inf])
+def test_a_run_that_passed_without_a_finite_error_is_a_caveat(index, column, error):
+    index.run("passed", 1000, **{column: error})
+    index.run("failed", None, implementation_digest="other", **{column: error})
+    assert ("ERROR_NOT_FINITE", "passed") in caveats(index)
+    assert "failed" not in {run for _, run in caveats(index)}
+
+
+def test_a_pass_and_a_failure_of_one_implementation_are_a_caveat_of_both(index):
+    repeats(index, "a", 100, None, None)
+    index.run("skipped", None, implementation_digest="a", not_measured=True)
+    index.run("elsewhere", None, implementation_digest="a", workload_digest="other")
+    repeats(index, "b", None, None)
+    index.run("passed before it was skipped", 100, implementation_digest="c")
+    index.run("then skipped", None, implementation_digest="c", not_measured=True)
+    mixed = index.table("caveats", "run_digest", "value", where="code = 'MIXED_OUTCOMES'")
+    assert mixed == [("a 0", 2.0), ("a 1", 2.0), ("a 2", 2.0)]
+
+
+@pytest.mark.parametrize("latency", [0, -1, -(2**63)])
+def test_a_latency_that_nothing_can_take_leads_nothing(index, latency):
+    authors(index)
+    before = {name: sorted(index.derive(name).table(name).fetchall()) for name in STANDINGS}
+    index.run("of no time", latency, workload_digest="w1", implementation_digest="ann",
+              author_directory="ann", observed="2026-01-01", comparison_key="w1")  # fmt: skip
+    for name in STANDINGS:
+        assert sorted(index.derive(name).table(name).fetchall()) == before[name], name
+    assert index.table(
+        "excluded_runs", "reason", "explanation", where="run_digest = 'of no time'"
+    ) == [("LATENCY_NOT_POSITIVE", "its latency is 0 ns or less, which nothing can take")]
+
+
+STANDINGS = ("ranked_runs", "record_events", "records", "rank_facts", "fast_p_curves")
+
+
+@pytest.mark.parametrize(
+    ("reference_ms", "stated", "reported"),
+    [(2.0, 4.0, 4.0), (None, 4.0, 4.0), (0.0, 4.0, None), (-1.0, 4.0, None), (0.0, 0.0, None),
+     (2.0, 0.0, None), (None, 0.0, None), (2.0, -1.0, None), (2.0, math.inf, None),
+     (2.0, math.nan, None), (math.nan, 0.0, None), (2.0, None, None)],
+)  # fmt: skip
+def test_of_a_reference_that_was_not_timed_there_is_no_speed_up(
+    index, reference_ms, stated, reported
+):
+    index.run("run", 10, reference_latency_ms=reference_ms, speedup_factor=stated)
+    assert index.table("runs", "reported_speedup") == [(reported,)]
 
 
 def test_inputs_that_need_not_be_read_have_no_part_in_the_floor(index):
@@ -229,6 +291,74 @@ def test_authors_are_compared_inside_groups_and_failures_stay(index):
         ("all",),
         ("gemm",),
     ]
+
+
+def test_a_repeat_counts_the_same_for_an_author_and_for_a_solution(index):
+    """One lucky repeat in three: 90 times as fast by the fastest, 0.9 by the median."""
+    index.add("environments")
+    index.add("operations")
+    index.add("workloads", external_id="w")
+    for author, latencies in (("baseline", (90, 95, 85)), ("ann", (1, 100, 100))):
+        path = f"solutions/{author}.json"
+        index.add(
+            "implementations", implementation_digest=author, author_directory=author, path=path
+        )
+        repeats(index, author, *latencies, author_directory=author)
+    solutions = index.table("leaderboard_solutions", "author", "speedup_over_baseline", "wins")
+    by_author = index.table(
+        "leaderboard_authors", "author", "speedup_over_baseline", "wins", where="family = 'all'"
+    )
+    assert solutions == [("ann", pytest.approx(0.9), 1), ("baseline", 1.0, 1)]
+    assert [row[:2] for row in by_author] == [("ann", pytest.approx(0.9)), ("baseline", 1.0)]
+    upstream = index.table("leaderboard_authors_upstream", "author", "score", "wins")
+    assert upstream == [("ann", 85.0, 1), ("baseline", 1.0, 0)]
+
+
+def test_two_authors_with_the_same_source_both_have_their_runs(index):
+    authors(index)
+    for author in ("ann", "zoe"):
+        index.add("implementations", implementation_digest="shared", author_directory=author,
+                  path=f"solutions/{author}/shared.json")  # fmt: skip
+    for author, latency in (("ann", 40), ("zoe", 20), ("zoe", None)):
+        index.run(
+            f"{author} shared {latency}",
+            latency,
+            workload_digest="w1",
+            implementation_digest="shared",
+            author_directory=author,
+            path=f"traces/{author}",
+        )
+    found = index.table(
+        "author_results", "author", "runs_attempted", "runs_passed", "best_ns",
+        where="workload_digest = 'w1'",
+    )  # fmt: skip
+    assert found == [
+        ("ann", 2, 2, 40),
+        ("baseline", 1, 1, 100),
+        ("bob", 1, 0, None),
+        ("zoe", 2, 1, 20),
+    ]
+    assert index.table("rank_facts", "median_ns", where="minimum_ns = 20") == [(30,)]
+    upstream = dict(index.table("leaderboard_authors_upstream", "author", "score"))
+    assert (upstream["ann"], upstream["zoe"]) == (2.5, 0.0)
+    [(passed,)] = index.table("leaderboard_operations", "authors_passed")
+    assert passed == 3
+
+
+def test_the_baselines_source_by_somebody_else_is_still_the_baseline(index):
+    index.add("environments")
+    index.add("operations")
+    index.add("workloads", external_id="w")
+    for author, latency in (("ann", 50), ("baseline", 100)):
+        index.add("implementations", implementation_digest="shared", author_directory=author,
+                  path=f"solutions/{author}.json")  # fmt: skip
+        index.run(author, latency, implementation_digest="shared", author_directory=author,
+                  path=f"traces/{author}")  # fmt: skip
+    assert index.table("author_results", "author", "baseline_ns", "speedup") == [
+        ("ann", 100, 2.0),
+        ("baseline", 100, 1.0),
+    ]
+    assert index.table("coverage", "has_baseline") == [(True,)]
 
 
 UPSTREAM = ("author", "score", "wins", "groups_compared", "definitions_failed")

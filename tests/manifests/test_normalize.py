@@ -178,7 +178,11 @@ def test_field_names_of_2025_are_read(tmp_path: Path) -> None:
     assert [row["content"] for row in ours["artifacts"] if row["kind"] == "log"] == [
         "no such kernel"
     ]
-    assert [row["message"] for row in ours["quarantine"]] == ["not read: spec.build_steps"]
+    assert [row["message"] for row in ours["quarantine"]] == [
+        "not read: spec.build_steps",
+        "not read: evaluation.log_file",
+    ]
+    assert [row["evaluation_extra_json"] for row in ours["runs"]] == ['{"log_file": "run.log"}']
     assert len(ours["workloads"]) == 2
 
 
@@ -556,3 +560,55 @@ def test_several_processes_find_what_one_finds(
         assert Counter(row[key] for row in both[table]) == Counter(
             row[key] for row in flashinfer_trace[table]
         )
+
+
+def test_further_times_of_a_trace_are_kept_beside_and_named(tmp_path: Path) -> None:
+    plain = trace()
+    more = trace(workload__uuid="w2", workload__axes__batch=5, evaluation__setup={"l2": "warm"})
+    more["evaluation"]["performance"] |= {"kernel_ms": 0.008, "e2e_ms": float("inf")}
+    more["evaluation"]["correctness"]["note"] = "a"
+    bare = ingest(dataset(tmp_path / "bare", traces=[plain]), revision=REVISION)
+    ours = ingest(dataset(tmp_path / "more", traces=[plain, more]), revision=REVISION)
+    ours.check_sums()
+    kept = [row["evaluation_extra_json"] for row in ours["runs"]]
+    assert kept[0] is None
+    assert json.loads(kept[1]) == {
+        "setup": {"l2": "warm"},
+        "correctness.note": "a",
+        "performance.kernel_ms": 0.008,
+        "performance.e2e_ms": "inf",
+    }
+    [warning] = ours["quarantine"]
+    assert (warning["severity"], warning["reason"], warning["line"]) == (
+        "warning",
+        "UNKNOWN_FIELD",
+        2,
+    )
+    assert warning["message"] == (
+        "not read: evaluation.setup, evaluation.correctness.note, evaluation.performance.kernel_ms,"
+        " evaluation.performance.e2e_ms"
+    )
+    assert ours["runs"][0]["run_digest"] == bare["runs"][0]["run_digest"]
+
+
+def test_many_files_that_are_no_documents_are_one_item(tmp_path: Path) -> None:
+    noise = {f"configs/{number % 7}/{number}.json": '{"a": 1}' for number in range(576)}
+    ours = ingest(dataset(tmp_path / "dataset", noise), work=tmp_path)
+    ours.check_sums()
+    assert ours.reasons == ["UNPLACED_FILE"]
+    [row] = ours["quarantine"]
+    assert "575 others" in row["message"]
+    assert "configs/0, configs/1, configs/2, configs/3, configs/4 and 2 more" in row["message"]
+    assert len([row for row in ours["source_files"] if row["path"] in noise]) == 576
+
+
+def test_a_shape_over_a_declared_axis_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    bad = definition(inputs__x__shape=["batch + 1", "hidden"])
+    ours = ingest(dataset(tmp_path / "dataset", definition=bad), work=tmp_path)
+    [message] = [row["message"] for row in ours["quarantine"] if row["reason"] == "BAD_SHAPE"]
+    assert "unbound" not in message
+    assert "axis 'batch' has another value in each workload" in message
+    missing = definition(inputs__x__shape=["nobody + 1", "hidden"])
+    ours = ingest(dataset(tmp_path / "missing", definition=missing), work=tmp_path)
+    [message] = [row["message"] for row in ours["quarantine"] if row["reason"] == "BAD_SHAPE"]
+    assert "unbound axis 'nobody'" in message

@@ -203,6 +203,32 @@ def test_an_error_that_is_not_finite_is_no_bound(value: object) -> None:
     assert "maximumAbsoluteError" not in made.identity_json
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [("NaN", "NaN"), (float("nan"), "NaN"), ("Infinity", "Infinity"), (1e400, "Infinity")],
+)
+def test_an_error_that_is_not_finite_is_kept_beside(value: object, kept: str) -> None:
+    made = run(trace(evaluation__correctness__max_relative_error=value))
+    assert json.loads(made.correctness_extra_json or "") == {"max_relative_error": kept}
+    plain = run(trace(evaluation__correctness__max_relative_error=None))
+    assert (made.digest, plain.correctness_extra_json) == (plain.digest, None)
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "latency_ns"), [(4.9e-7, None), (5e-324, None), (5e-7, 1), (6e-7, 1), (1e-6, 1)]
+)
+def test_a_latency_that_rounds_to_nothing_is_no_latency(
+    latency_ms: float, latency_ns: int | None
+) -> None:
+    document = trace(evaluation__performance__latency_ms=latency_ms)
+    if latency_ns is not None:
+        assert run(document).mean_ns == latency_ns
+        return
+    with pytest.raises(RejectionError, match="rounds to 0 ns") as error:
+        run(document)
+    assert error.value.reason is Reason.BAD_LATENCY
+
+
 def test_a_long_title_is_cut_and_costs_no_run(tmp_path: Path) -> None:
     name = "s" * 190
     ours = ingest(

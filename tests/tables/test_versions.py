@@ -31,7 +31,8 @@ from tests.kept_warehouses.make import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION_1 = ROOT / "tests" / "kept_warehouses" / "version-1.tar.xz"
-LINES = Column("log_lines", pa.int64(), since=2)
+NOW = CONTRACTS["runs"].version
+LINES = Column("log_lines", pa.int64(), since=NOW + 1)
 Change = Callable[[str, Contract], None]
 
 
@@ -160,7 +161,7 @@ def test_a_column_that_files_lack_is_explicit_for_old_rows_and_read_for_new_ones
     done = compact(kept)
     assert done is not None
     [path] = kept.compacted_files("runs")
-    assert check_file("runs", Path(path), placed=True) == 2
+    assert check_file("runs", Path(path), placed=True) == NOW + 1
     check()
     assert examine_files(kept).findings == []
 
@@ -170,13 +171,13 @@ def test_an_old_publication_is_made_again_in_the_version_of_today(
 ) -> None:
     # The rules by which rows are made may be newer too.
     before = {table: rows_of(kept, table, "* exclude (parser_version)") for table in CONTRACTS}
-    column = Column("log_lines", pa.string(), since=2, default="unknown")
+    column = Column("log_lines", pa.string(), since=NOW + 1, default="unknown")
     change("runs", with_column("runs", column))
     path = Path(kept.own_files("runs")[1])
     path.unlink()
     repairs = repair_files(kept, examine_files(kept).findings)
     assert repairs.impossible == []
-    assert check_file("runs", path) == 2
+    assert check_file("runs", path) == NOW + 1
     assert examine_files(kept).findings == []
     assert examine_rows(kept).findings == []
     for table, rows in before.items():
@@ -294,7 +295,7 @@ def test_a_staged_part_of_an_older_version_is_not_published(
     old = pa.Table.from_pylist([{"run_digest": "new"}], schema=STAGED["runs"])
     pq.write_table(old, folder / "a.parquet")
     change("runs", with_column("runs", LINES))
-    with pytest.raises(WarehouseError, match="version 1 of table runs, not of 2"):
+    with pytest.raises(WarehouseError, match=f"version {NOW} of table runs, not of {NOW + 1}"):
         publish(kept, folder.parent, PublicationRequest(kind="ingest"))
 
 

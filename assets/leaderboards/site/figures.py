@@ -170,8 +170,11 @@ def fast_p(
         name,
         f"fast_p on {gpu_product}",
         f"All operation families on {gpu_product}: share of the groups that an author tried in "
-        "which it is at least p times as fast as the baseline (no unit); a group that it failed "
-        f"counts as 0. The baseline passed {count_text(of_baseline, 'group')}"
+        "which its best implementation is at least p times as fast as the baseline's (no unit), "
+        "medians against medians; a group that it failed counts as 0. A group is one workload with "
+        "its inputs; FlashInfer-Bench's own curve counts each solution over workloads that agree "
+        "in their axes, so it is another curve. The baseline passed "
+        f"{count_text(of_baseline, 'group')}"
         + (f"; {left} more authors are in the numbers." if left else "."),
         Axis("p, speed-up over the baseline (logarithmic)", kind="log"),
         Axis("share of groups", quantity="share"),

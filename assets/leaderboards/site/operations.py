@@ -66,7 +66,7 @@ _RUNS = """
         runs.observed_at,
         runs.max_absolute_error,
         runs.max_relative_error,
-        runs.speedup_factor as reported_speedup,
+        runs.reported_speedup,
         runs.log_digest,
         runs.comparison_key,
         runs.input_fingerprint,
