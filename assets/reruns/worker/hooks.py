@@ -64,7 +64,9 @@ def handlers() -> dict[str, Identity]:
         "threading's trace function": getattr(threading, "_trace_hook", None),
         "threading's profile function": getattr(threading, "_profile_hook", None),
     }
-    found.update({f"handler of signal {number}": _get_signal(number) for number in _signals()})
+    # None is a handler that was not set in Python; `caught_signals` and `foreign_handler` look at
+    # those (readline, which numba loads, catches changes of the terminal's size).
+    found.update({f"handler of signal {n}": _get_signal(n) or signal.SIG_DFL for n in _signals()})
     return {name: identity(value) for name, value in found.items()}
 
 

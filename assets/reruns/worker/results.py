@@ -14,10 +14,10 @@ from typing import Any
 
 from . import WORKER_VERSION
 from .calibration import Calibration
-from .codes import SCORED_STATUSES, State, Status
+from .codes import SCORED_STATUSES, State, Status, reason
 from .job import JobBundle, digest_file
 from .moments import utc_now
-from .outside import Assessment, Raw, assess, speedup
+from .outside import Assessment, OutsideError, Raw, assess, speedup
 from .statistics import Statistics, summarize
 from .subjects import Candidate, Group, Subject
 from .verdict import status_for
@@ -44,6 +44,7 @@ def item_result(
     scrub: Callable[[str], str],
 ) -> ItemResult:
     """Put together everything about one item that is finished or will not be."""
+    _drop_unfinished_times(candidate)
     status = status_for(candidate.reasons)
     subject = candidate.subject
     device = wall = reference = None
@@ -87,6 +88,24 @@ def item_result(
     if status in SCORED_STATUSES:
         trace = _trace(bundle, candidate, document, environment, log.decode("utf-8"))
     return ItemResult(document, rows, log, trace)
+
+
+def _drop_unfinished_times(candidate: Candidate) -> None:
+    """Leave out outside times of which a series is missing: nothing follows from the others."""
+    if candidate.outside is not None and not _is_whole(candidate.outside):
+        candidate.outside = candidate.reference_outside = None
+        if status_for(candidate.reasons) is Status.PASSED:
+            candidate.fail(reason("WORKER_FAILED", "Its times from outside are incomplete."))
+    if candidate.reference_outside is not None and not _is_whole(candidate.reference_outside):
+        candidate.reference_outside = None
+
+
+def _is_whole(raw: Raw) -> bool:
+    try:
+        assess(raw)
+    except OutsideError:
+        return False
+    return True
 
 
 def unverifiable(

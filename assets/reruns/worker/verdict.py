@@ -83,10 +83,10 @@ LATE_ALLOWANCE_NS = 30_000
 LATE_SHARE = 0.25
 EVENT_GAP_ALLOWANCE_NS = 100_000
 EVENT_GAP_SHARE = 0.3
-#: How far a process's own clock may lie below the outside value's interval. On an H200 a kernel
-#: that streams half a gigabyte takes 7% less on buffers that it had before than on fresh ones. On
-#: a CPU, whose load changes from moment to moment, it is further.
-INSIDE_SHARE = {"cuda": 0.15, "cpu": 0.6}
+#: How far a process's own clock may lie below the outside value's interval. The outside value
+#: counts in any case, so a lie gains nothing. Honest kernels were seen on an H200 that took half of
+#: it by their own events: on buffers that they had before, and without launching.
+INSIDE_SHARE = {"cuda": 0.6, "cpu": 0.6}
 INSIDE_ALLOWANCE_NS = {"cuda": 3_000, "cpu": 2_000_000}
 #: A tiny kernel takes tens of microseconds; behind somebody else's work it waits for a time slice.
 BUSY_NS = 1_000_000
