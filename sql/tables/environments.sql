@@ -46,5 +46,7 @@ select
 from published_environments
 -- Without those that only trials were made with: no run of another table names them.
 where
-    environment_digest not in (select environment_digest from trials)
+    environment_digest not in (
+        select environment_digest from trials where environment_digest is not null
+    )
     or environment_digest in (select environment_digest from run_conditions)

@@ -32,5 +32,5 @@ select
 from published_protocols
 -- Without those that only trials were made with: no run of another table names them.
 where
-    protocol_digest not in (select protocol_digest from trials)
+    protocol_digest not in (select protocol_digest from trials where protocol_digest is not null)
     or protocol_digest in (select protocol_digest from run_conditions)
