@@ -110,6 +110,7 @@ class VisibleStream(io.TextIOBase):
 def write_text(text: str, *, raw: bool) -> None:
     """A text as it is, alone on stdout; in a terminal with escapes, unless `raw` is asked for."""
     (sys.stdout if raw or not sys.stdout.isatty() else VisibleStream(sys.stdout)).write(text)
+    sys.stdout.flush()  # before what is said on stderr about it
 
 
 def speak_any_language() -> None:

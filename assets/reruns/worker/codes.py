@@ -100,7 +100,7 @@ REASONS: dict[str, str] = {
     # notes, which change no status
     "NOT_CAPTURED": "The call cannot be captured into a graph; it was measured in plain calls.",
     "REPLAYED_WRONG": "Replays of its graph gave wrong outputs; it was measured in plain calls.",
-    "REFERENCE_NOT_CAPTURED": "The reference could not be captured, so there is no speed-up.",
+    "REFERENCE_NOT_CAPTURED": "The reference could not be captured, so all were measured in plain calls.",
     "BELOW_RESOLUTION": "The clock outside cannot resolve this time; it is not verified.",
     "NO_SHARED_MEMORY": "Device memory cannot be shared between processes here; nothing verified.",
     "CACHED_BUILD": "The library came from a build cache and was not compiled in this run.",

@@ -14,7 +14,18 @@ from typing import Any
 from . import isolation
 from .codes import reason
 from .control import PAGE_BYTES
-from .outside import COPIED, DESTINATION, EXPORTED, GRAPH, OUTPUT_WAYS, PLAIN, Raw, Timed, assess
+from .outside import (
+    COPIED,
+    DESTINATION,
+    EXPORTED,
+    GRAPH,
+    OUTPUT_WAYS,
+    PLAIN,
+    OutsideError,
+    Raw,
+    Timed,
+    assess,
+)
 from .processes import ChildDied, ChildRefused, ChildTampered, ChildTimedOut
 from .statistics import median
 from .subjects import Candidate
@@ -116,8 +127,14 @@ class FromOutside:
         self._turns.ask_referee("make_room", entries=entries, singles=singles)
 
     def _take_seat(self, candidate: Candidate | None) -> None:
-        """Give a subject its ring, and have it capture its graphs where it can."""
+        """Give a subject its ring, and have it capture its graphs where it can.
+
+        The reference comes first, and its process is also the trusted one whose times are taken
+        off; where it cannot be captured, nobody is, so that all are measured in one way.
+        """
         kind = GRAPH if self._on_gpu else PLAIN
+        if candidate is not None and self._seats[id(None)].kind == PLAIN:
+            kind = PLAIN
         try:
             self._seat(candidate, kind)
         except ChildRefused as error:
@@ -297,15 +314,21 @@ class FromOutside:
             return
         subject, seating = self._turns.subject_of(candidate), self._seats[id(candidate)]
         reference = self._seats[id(None)]
-        candidate.outside = _raw(seating, seating.kind, reference)
+        raw = _raw(seating, seating.kind, reference)
+        try:
+            assessment = assess(raw)
+        except OutsideError as error:
+            # The series are the measurer's, so this is no fault of the solution's.
+            candidate.fail(reason("WORKER_FAILED", f"Its times from outside: {error}."))
+            return
+        candidate.outside = raw
         if seating.kind == PLAIN or reference.kind == GRAPH:
             candidate.reference_outside = _raw(reference, seating.kind, reference)
-        if candidate.reference_outside is None:
+        if seating.kind == PLAIN and self._on_gpu and reference.kind == PLAIN:
             candidate.notes.append(reason("REFERENCE_NOT_CAPTURED"))
-        assessment = assess(candidate.outside)
         candidate.fail(
             *reasons_of_outside(
-                candidate.outside,
+                raw,
                 assessment,
                 subject.series,
                 "cuda" if self._on_gpu else "cpu",
