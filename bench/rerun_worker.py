@@ -8,7 +8,7 @@ Needs python3 with torch, nothing else of the project's dependencies:
 
 `dishonest` measures every case of tests/reruns/dishonest and compares verdicts with what they
 must be. `spread` takes solutions of datasets in FlashInfer-Bench layout, measures the same bundle
-in separate worker runs, and prints each value with its spread. `together` measures it on each of
+in separate worker runs, and prints each median with its spread. `together` measures it on each of
 two GPUs alone and then on both at once. All write what they found to --out: the result bundles as
 one archive, and a summary as JSON.
 """
@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "reruns")]
 
-from dishonest.cases import Case, gain, load_cases, missing  # noqa: E402
+from dishonest.cases import load_cases  # noqa: E402
 
 from assets.reruns.job_bundles import BundleItem, write_bundle  # noqa: E402
 from assets.reruns.worker.build import build_worker  # noqa: E402
@@ -37,9 +37,6 @@ from assets.reruns.worker.job import JobBundle, Limits, Protocol  # noqa: E402
 
 FAMILIES = ("rmsnorm", "gemm")
 LANGUAGES = ("python", "triton", "cuda")
-#: A cheat may not gain more than this over its honest twin, where its claim is verifiable.
-MOST_GAIN = 0.05
-LEAST_NS = 20_000
 WORKLOADS = ("reported", "largest", "middle", "smallest")
 
 
@@ -77,8 +74,6 @@ def options(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--worker-argument", action="append", default=[], help="passed on to the worker, as =--NAME"
     )
-    parser.add_argument("--part", default="1/1", help="of the cases, as 2/3: the second third")
-    parser.add_argument("--texts", action="store_true", help="print every reason in full")
     parser.add_argument("--deadline-s", type=float, default=540.0, help="of one worker run")
     return parser
 
@@ -90,89 +85,32 @@ def out_folder(chosen: argparse.Namespace) -> Path:
 
 
 def try_cases(chosen: argparse.Namespace, out: Path) -> int:
-    cases = {case.name: case for case in chosen_cases(chosen)}
+    cases = {case.name: case for case in load_cases("cpu" if chosen.gpu == "cpu" else "cuda")}
+    cases = {
+        name: case for name, case in cases.items() if not chosen.solution or name in chosen.solution
+    }
     items = [BundleItem(c.name, c.definition, c.workload, c.solution) for c in cases.values()]
+    protocol = Protocol(samples=60, wall_samples=20, rounds=4, warmup_s=0.1)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         limits = Limits(deadline_s=chosen.deadline_s, per_run_timeout_s=150.0)
-        bundle = write_bundle(work / "job", items, reason="bench", limits=limits)
+        bundle = write_bundle(work / "job", items, reason="bench", protocol=protocol, limits=limits)
         result, seconds = run_worker(bundle, work / "result", chosen, chosen.gpu, work)
         archive(out / "dishonest-results.tar.gz", [work / "result"])
-    values = {i["item_id"]: value_of(i, least=chosen.gpu == "cpu") for i in result["items"]}
-    wrong, rows = 0, []
+    wrong = 0
     for item in result["items"]:
-        case = cases[item["item_id"]]
         codes = [entry["code"] for entry in item["reasons"]]
-        gained = gain_of(case, item, values)
-        problem = case.judge(item["status"], codes)
-        claimed = is_claim(item, values.get(case.twin or ""), chosen)
-        if problem is None and gained is not None and gained > MOST_GAIN and claimed:
-            problem = f"gained {gained:.1%} over {case.twin}"
+        problem = cases[item["item_id"]].judge(item["status"], codes)
         wrong += problem is not None
-        rows.append({"name": case.name, "kind": case.kind, "value_ns": values[case.name],
-                     "gain": gained, "problem": problem})  # fmt: skip
         mark = "ok  " if problem is None else "BAD "
-        figures = f"{values[case.name] / 1000:10.2f} us" if values[case.name] else ""
-        print(mark, f"{case.name:26}", item["status"], ",".join(codes), figures,
-              "" if gained is None else f"gain {gained:+.1%}", problem or "")  # fmt: skip
-        if problem is not None or chosen.texts:
+        print(mark, f"{item['item_id']:32}", item["status"], ",".join(codes), problem or "")
+        if problem is not None:
             for entry in item["reasons"]:
                 print("      ", entry["text"][:600])
-    count = len(result["items"])
-    print(f"{count} cases, {wrong} wrong, state {result['state']}, {seconds:.0f} s, "
-          f"{seconds / count:.1f} s an item")  # fmt: skip
+    print(f"{len(result['items'])} cases, {wrong} wrong, state {result['state']}, {seconds:.0f} s")
     print_machine(result)
-    summary = {"wrong": wrong, "seconds": seconds, "cases": rows, "result": result}
-    save(out / "dishonest-summary.json", summary)
+    save(out / "dishonest-summary.json", {"wrong": wrong, "seconds": seconds, "result": result})
     return 1 if wrong else 0
-
-
-def chosen_cases(chosen: argparse.Namespace) -> list[Case]:
-    """The cases asked for that can run here, with the twins of the dishonest ones."""
-    known = {case.name: case for case in load_cases("cpu" if chosen.gpu == "cpu" else "cuda")}
-    names = set(chosen.solution) or set(part_of(list(known), chosen.part))
-    names |= {twin for name in names & set(known) if (twin := known[name].twin)}
-    found = []
-    for case in known.values():
-        lacking = missing(case) if case.name in names else []
-        if lacking:
-            print("left out", case.name, "needs", ", ".join(lacking))
-        elif case.name in names:
-            found.append(case)
-    return found
-
-
-def part_of(names: list[str], part: str) -> list[str]:
-    """Every third name or the like, so that each part has some of every kind."""
-    number, parts = map(int, part.split("/"))
-    return names[number - 1 :: parts]
-
-
-def value_of(item: dict[str, Any], least: bool = False) -> float | None:
-    """Nanoseconds a call that the result claims; None where it claims nothing.
-
-    `least` takes the shortest times instead of the median ones: what else a machine does makes
-    calls longer, never shorter.
-    """
-    assessment, raw = item.get("outside_assessment"), item.get("outside")
-    if item["status"] != "PASSED" or not assessment or not raw:
-        return None
-    value = float(assessment["value_ns"])
-    if least:
-        of, null = ("rows", "null_rows") if raw["rows"] else ("gated", "null_gated")
-        shortest = [min(entry["elapsed_ns"] for entry in raw[name]) for name in (of, null)]
-        value = (shortest[0] - shortest[1]) / raw["calls_per_row"]
-    return value if value > 0 else None
-
-
-def gain_of(case: Case, item: dict[str, Any], values: dict[str, float | None]) -> float | None:
-    own, twin = values[case.name], values.get(case.twin or "")
-    return gain(own, twin) if own and twin else None
-
-
-def is_claim(item: dict[str, Any], twin_ns: float | None, chosen: argparse.Namespace) -> bool:
-    """Whether a gain is one: a CPU's times are never verified, nor are those below 20 us."""
-    return chosen.gpu != "cpu" and bool(item["verifiable"]) and (twin_ns or 0) > LEAST_NS
 
 
 def measure_spread(chosen: argparse.Namespace, out: Path) -> int:
@@ -188,9 +126,7 @@ def measure_spread(chosen: argparse.Namespace, out: Path) -> int:
             results.append(result)
             places.append(place)
             statuses = dict(Counter(item["status"] for item in result["items"]))
-            each = f"{seconds / len(picks):.1f} s an item"
-            print(f"run {number}: {statuses}, state {result['state']}, {seconds:.0f} s, {each}",
-                  flush=True)  # fmt: skip
+            print(f"run {number}: {statuses}, state {result['state']}, {seconds:.0f} s", flush=True)
             print_machine(result)
             archive(out / "spread-results.tar.gz", [bundle.root, *places])
             save(out / "spread-summary.json", {"results": results})
@@ -198,19 +134,18 @@ def measure_spread(chosen: argparse.Namespace, out: Path) -> int:
     for line in sorted(rows, key=lambda line: str(line["label"])):
         print(
             f"{line['label']:74} {'/'.join(line['statuses']):20}",
-            " ".join(f"{value / 1000:9.2f}" for value in line["values_ns"]), "us",
+            " ".join(f"{value / 1000:9.2f}" for value in line["medians_ns"]), "us",
             f"spread {line['spread']:.2%}" if line["spread"] is not None else "-",
-            "/".join(line["kinds"]), f"resolved {line['resolved']}",
-            "excess", " ".join(f"{value / 1000:.2f}" for value in line["excess_ns"]),
-            "inside", " ".join(f"{value / 1000:.2f}" for value in line["inside_ns"]),
             f"x{line['speedup']:.2f}" if line["speedup"] else "",
             f"floor {line['floor_ns'] / 1000:.2f} us" if line["floor_ns"] else "",
             f"reported {line['reported_ns']}" if line["reported_ns"] else "",
             ",".join(line["reasons"]),
         )  # fmt: skip
-    slow = [line for line in rows if line["spread"] is not None and min(line["values_ns"]) > 20_000]
+    slow = [
+        line for line in rows if line["spread"] is not None and min(line["medians_ns"]) > 20_000
+    ]
     steady = sum(line["spread"] <= 0.01 for line in slow)
-    print(f"{steady} of {len(slow)} solutions over 20 us have values within 1% over all runs")
+    print(f"{steady} of {len(slow)} solutions over 20 us have medians within 1% over all runs")
     save(out / "spread-summary.json", {"rows": rows, "results": results})
     return 0
 
@@ -242,7 +177,7 @@ def measure_together(chosen: argparse.Namespace, out: Path) -> int:
         for gpu in gpus
     ]
     for line in rows:
-        alone, together = (*line["values_ns"], None, None)[:2]
+        alone, together = (*line["medians_ns"], None, None)[:2]
         print(
             f"{line['label']:74} GPU {line['gpu']} {'/'.join(line['statuses']):8}",
             f"alone {alone / 1000:9.2f} us, together {together / 1000:9.2f} us,"
@@ -397,26 +332,21 @@ def worker_command(
 
 
 def row(pick: Pick, results: list[dict[str, Any]]) -> dict[str, Any]:
-    """One solution over all runs. `spread` is the largest value over the smallest, less one."""
+    """One solution over all runs. `spread` is the largest median over the smallest, less one."""
     items = [
         item for result in results for item in result["items"]
         if item["item_id"] == pick.item.item_id
     ]  # fmt: skip
-    found = [item["outside_assessment"] for item in items if item["outside_assessment"]]
-    values = [assessment["value_ns"] for assessment in found]
+    medians = [item["statistics"]["median"] for item in items if item["statistics"]]
     convention = items[0]["call_convention"] or {}
     return {
         "label": pick.label,
         "statuses": sorted({item["status"] for item in items}),
         "reasons": sorted({entry["code"] for item in items for entry in item["reasons"]}),
         "texts": sorted({entry["text"] for item in items for entry in item["reasons"]}),
-        "values_ns": values,
-        "kinds": sorted({item["outside"]["kind"] for item in items if item["outside"]}),
-        "intervals_ns": [assessment["interval_ns"] for assessment in found],
-        "excess_ns": [assessment["excess_ns"] for assessment in found],
-        "resolved": sum(assessment["resolved"] for assessment in found),
-        "inside_ns": [i["statistics"]["median"] for i in items if i["statistics"]],
-        "spread": max(values) / min(values) - 1 if len(values) > 1 else None,
+        "medians_ns": medians,
+        "intervals_ns": [i["statistics"]["confidence95"] for i in items if i["statistics"]],
+        "spread": max(medians) / min(medians) - 1 if len(medians) > 1 else None,
         "speedup": items[-1]["speedup"],
         "floor_ns": (items[-1]["roofline"] or {}).get("floor_ns"),
         "convention": f"{convention.get('style')} by {convention.get('decided_by')}",

@@ -25,52 +25,47 @@ from assets.manifests.kinds import (
     ProtocolCorrectness,
 )
 from assets.reruns.result_documents import EnvironmentDocument
-from assets.reruns.worker.job import PROTOCOL_NAME, BundleRefused, Protocol
-from assets.reruns.worker.outside import GRAPH
+from assets.reruns.worker.job import PROTOCOL_NAME, Protocol
 
 COMPARATOR = "kernelindex_controlled"
 _OWN_FIELDS = ("python", "torch", "cuda")
 
 
-_ENOUGH = ("samples", "wall_samples", "outside_rounds", "rows_per_round", "gated_per_round")
-
-
 def is_approved(parameters: dict[str, Any]) -> bool:
     """Whether these are the protocol's own parameters; more samples than it asks for are fine."""
-    try:
-        own = Protocol.from_document({"name": parameters.get("name")}).document()
-    except BundleRefused:
-        return False
-    if set(parameters) != set(own):
-        return False
-    enough = [name for name in _ENOUGH if name in own]
-    measured = {**parameters, **{name: own[name] for name in enough}}
-    return measured == own and all(parameters[name] >= own[name] for name in enough)
+    own = Protocol().document()
+    measured = {**parameters, "samples": own["samples"], "wall_samples": own["wall_samples"]}
+    return (
+        measured == own
+        and parameters["samples"] >= own["samples"]
+        and parameters["wall_samples"] >= own["wall_samples"]
+    )
 
 
-def protocol_manifest(
-    parameters: dict[str, Any], on_gpu: bool, kind: str | None = None
-) -> Manifest:
-    """The BenchmarkProtocol of a result; `parameters` are those that its bundle repeats.
-
-    `kind` is how a subject was measured under v2 (`worker/outside.py`): a row of calls in a graph
-    and plain calls are two protocols, and never compared. Without it, as under v1, the clock is
-    the process's own.
-    """
-    parts = [str(parameters.get("name", PROTOCOL_NAME)), *([kind] if kind else [])]
-    name = "-".join([*parts, *([] if on_gpu else ["cpu"])])
-    family = "_".join(["kernelindex_controlled", *([kind] if kind else [])])
+def protocol_manifest(parameters: dict[str, Any], on_gpu: bool) -> Manifest:
+    """The BenchmarkProtocol of a result; `parameters` are those that its bundle repeats."""
+    name = PROTOCOL_NAME if on_gpu else f"{PROTOCOL_NAME}-cpu"
     return Manifest.of(
         BenchmarkProtocol(
-            harness=Harness(name="kernelindex", version=parts[0].rpartition("-")[2]),
-            measurement=_measurement(parameters, on_gpu, kind),
+            harness=Harness(name="kernelindex", version=PROTOCOL_NAME.rpartition("-")[2]),
+            measurement=Measurement(
+                timer="cuda_event" if on_gpu else "monotonic_clock",
+                synchronization="device" if on_gpu else "none",
+                compile_included=False,
+                setup_included=False,
+                warmup_duration=round(parameters["warmup_s"] * 1e9),
+                samples=parameters["samples"],
+                input_regeneration="every_call",
+                outlier_policy="no sample is removed",
+                primary_statistic="median",
+            ),
             correctness=ProtocolCorrectness(
                 reference="definition reference implementation, in a process of its own",
                 comparator=COMPARATOR,
             ),
             device_policy=DevicePolicy(clocks_locked=False),
             comparability=Comparability(
-                family=family if on_gpu else f"{family}_cpu",
+                family="kernelindex_controlled" if on_gpu else "kernelindex_controlled_cpu",
                 notes=f"warmupDuration in ns. Parameters: {canonical_json(parameters)}",
             ),
         ),
@@ -78,26 +73,8 @@ def protocol_manifest(
     )
 
 
-def _measurement(parameters: dict[str, Any], on_gpu: bool, kind: str | None) -> Measurement:
-    """How the primary value was taken."""
-    own_clock = "cuda_event" if on_gpu else "monotonic_clock"
-    rounds = parameters.get("outside_rounds", 0)
-    each = "rows_per_round" if kind == GRAPH else "calls_per_round"
-    return Measurement(
-        timer="monotonic_clock" if kind else own_clock,
-        synchronization="device" if on_gpu else "none",
-        compile_included=False,
-        setup_included=False,
-        warmup_duration=round(parameters["warmup_s"] * 1e9),
-        samples=rounds * parameters[each] if kind else parameters["samples"],
-        input_regeneration="every_call",
-        outlier_policy="no sample is removed",
-        primary_statistic="median",
-    )
-
-
-def environment_of_result(environment: EnvironmentDocument, protocol: str) -> Environment:
-    """The environment of a result bundle's `environment.json`, measured under a protocol.
+def environment_of_result(environment: EnvironmentDocument) -> Environment:
+    """The environment of a result bundle's `environment.json`.
 
     Raises:
         KeyError, pydantic.ValidationError: parts are missing or are no names.
@@ -147,7 +124,7 @@ def environment_of_result(environment: EnvironmentDocument, protocol: str) -> En
         *([f"CUDA {cuda}"] if cuda else []),
         f"pytorch {software['torch']}",
         *([f"driver {device.driver}"] if device.driver else []),
-        protocol if on_gpu else f"{protocol} on a CPU",
+        PROTOCOL_NAME if on_gpu else f"{PROTOCOL_NAME} on a CPU",
     ]
     major = (cuda or "").partition(".")[0]
     return Environment(

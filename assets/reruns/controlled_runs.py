@@ -32,40 +32,10 @@ from assets.reruns.controlled_protocol import COMPARATOR
 from assets.reruns.reported_runs import ReportedRun
 from assets.reruns.result_documents import ItemOutcome, Sample
 from assets.reruns.selection import RERUN_SOURCE
-from assets.reruns.worker.outside import assess
 
 _METRIC = metric_key("latency", "median", "ns")
 _STATUS: TypeAdapter[RunStatus] = TypeAdapter(RunStatus)
 _COMPARED = ("passed", "incorrect_numerical")
-
-
-@dataclass(frozen=True)
-class PrimaryTime:
-    """The time that a run is known by, in ns per call: its median and 95% interval."""
-
-    median_ns: int
-    low_ns: int
-    high_ns: int
-    samples: int
-
-
-def primary_time(outcome: ItemOutcome) -> PrimaryTime | None:
-    """The outside value of an item that passed, under v1 the process's own; None without one."""
-    if status_of(outcome) != "passed":
-        return None
-    outside, assessment = outcome.outside, outcome.outside_assessment
-    if outside is not None and assessment is not None:
-        low, high = assessment.interval_ns
-        return PrimaryTime(
-            median_ns=max(1, round(assessment.value_ns)),
-            low_ns=max(0, round(low)),
-            high_ns=max(1, round(high)),
-            samples=len(outside.rows or outside.gated),
-        )
-    own = outcome.statistics
-    if own is None:
-        return None
-    return PrimaryTime(own.median, *own.confidence95, own.samples)
 
 
 @dataclass(frozen=True)
@@ -93,7 +63,7 @@ def manifest_of(
     """The BenchmarkRun of an item."""
     status = status_of(outcome)
     raw = _reference(raw_digest)
-    primary = primary_time(outcome)
+    statistics = outcome.statistics if status == "passed" else None
     found = outcome.correctness if status in _COMPARED else None
     spec = BenchmarkRun(
         implementation_digest=reported.implementation_digest,
@@ -111,11 +81,20 @@ def manifest_of(
         else None,
         timing=Timing(
             primary_statistic="median",
-            samples=primary.samples,
-            latency_ns=_latencies(outcome, primary),
+            samples=statistics.samples,
+            latency_ns=LatencyStatistics(
+                median=statistics.median,
+                mean=statistics.mean,
+                p05=statistics.p05,
+                p95=statistics.p95,
+                minimum=statistics.minimum,
+                maximum=statistics.maximum,
+                mad=statistics.mad,
+                confidence95=statistics.confidence95,
+            ),
             raw_samples=raw,
         )
-        if primary
+        if statistics
         else None,
         measurements=[
             RunMeasurement(
@@ -127,7 +106,7 @@ def manifest_of(
             )
             for row in _beside(outcome)
         ]
-        if primary
+        if statistics
         else None,
         evidence=Evidence(logs=_reference(log_digest), raw_samples=raw),
         observed_at=instant_text(session.finished_at),
@@ -146,10 +125,10 @@ def run_row(
 ) -> Row:
     """Columns of `runs` but for log and place."""
     status = status_of(outcome)
-    primary = primary_time(outcome)
-    reference_ns = reference_time(outcome) if primary else None
+    statistics = outcome.statistics if status == "passed" else None
+    reference = outcome.reference_statistics if statistics else None
     found = outcome.correctness if status in _COMPARED else None
-    metric = _METRIC if primary else NO_METRIC_KEY
+    metric = _METRIC if statistics else NO_METRIC_KEY
     return dict(
         run_digest=manifest.digest,
         operation_digest=reported.operation_digest,
@@ -168,13 +147,13 @@ def run_row(
         correctness_key=reported.correctness_key,
         metric_key=metric,
         status=status,
-        primary_metric="latency" if primary else "none",
-        primary_statistic="median" if primary else None,
-        primary_value=primary.median_ns if primary else None,
-        primary_unit="ns" if primary else None,
-        sample_count=primary.samples if primary else None,
-        uncertainty_low_ns=primary.low_ns if primary else None,
-        uncertainty_high_ns=primary.high_ns if primary else None,
+        primary_metric="latency" if statistics else "none",
+        primary_statistic="median" if statistics else None,
+        primary_value=statistics.median if statistics else None,
+        primary_unit="ns" if statistics else None,
+        sample_count=statistics.samples if statistics else None,
+        uncertainty_low_ns=statistics.confidence95[0] if statistics else None,
+        uncertainty_high_ns=statistics.confidence95[1] if statistics else None,
         evidence_level=level,
         has_raw_evidence=True,
         source_native=False,
@@ -187,9 +166,9 @@ def run_row(
         workload_uuid=reported.workload_uuid,
         input_fingerprint=reported.input_fingerprint,
         reference_digest=reported.reference_digest,
-        latency_ms=primary.median_ns / 1e6 if primary else None,
-        reference_latency_ms=reference_ns / 1e6 if reference_ns else None,
-        speedup_factor=outcome.speedup if primary else None,
+        latency_ms=statistics.median / 1e6 if statistics else None,
+        reference_latency_ms=reference.median / 1e6 if reference else None,
+        speedup_factor=outcome.speedup if statistics else None,
         max_absolute_error=_finite(found.max_absolute_error) if found else None,
         max_relative_error=_finite(found.max_relative_error) if found else None,
         correctness_extra_json=json.dumps({"matched_ratio": found.matched_ratio})
@@ -205,15 +184,15 @@ def run_row(
 
 def measurement_rows(outcome: ItemOutcome) -> list[Row]:
     """Columns of `measurements` but for run and place; none of an item that did not pass."""
-    primary = primary_time(outcome)
-    if primary is None:
+    statistics = outcome.statistics
+    if statistics is None or status_of(outcome) != "passed":
         return []
     own: Row = {
         "metric": "latency",
         "statistic": "median",
         "unit": "ns",
-        "value": float(primary.median_ns),
-        "sample_count": primary.samples,
+        "value": float(statistics.median),
+        "sample_count": statistics.samples,
     }
     return [own, *_beside(outcome)]
 
@@ -222,8 +201,6 @@ def _beside(outcome: ItemOutcome) -> list[Row]:
     """Named values beside the primary one."""
     rows: list[Row] = []
     for metric, statistics in (
-        # What the process says of itself; under v1 that is the primary value.
-        ("event_latency", outcome.statistics if outcome.outside else None),
         ("wall_latency", outcome.wall_statistics),
         ("reference_latency", outcome.reference_statistics),
     ):
@@ -248,30 +225,6 @@ def _beside(outcome: ItemOutcome) -> list[Row]:
             }
         )
     return rows
-
-
-def _latencies(outcome: ItemOutcome, primary: PrimaryTime) -> LatencyStatistics:
-    own = outcome.statistics if outcome.outside is None else None
-    return LatencyStatistics(
-        median=primary.median_ns,
-        mean=own.mean if own else None,
-        p05=own.p05 if own else None,
-        p95=own.p95 if own else None,
-        minimum=own.minimum if own else None,
-        maximum=own.maximum if own else None,
-        mad=own.mad if own else None,
-        confidence95=(primary.low_ns, primary.high_ns),
-    )
-
-
-def reference_time(outcome: ItemOutcome) -> int | None:
-    """The reference's time beside the solution, in ns by the same clock; None without one."""
-    if outcome.outside is None:
-        own = outcome.reference_statistics
-        return own.median if own else None
-    if outcome.reference_outside is None:
-        return None
-    return max(1, round(assess(outcome.reference_outside.raw()).value_ns))
 
 
 def samples_csv(samples: Iterable[Sample]) -> str:

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat
 
 from assets.reruns.worker.codes import State, Status
-from assets.reruns.worker.outside import Raw
 
 _FIRST_YEAR, _LAST_YEAR = 2000, 2200
 
@@ -110,47 +109,6 @@ class Roofline(Model):
     how: str
 
 
-class TimedOutside(Model):
-    """A row or a gated call by the measurer's clock; `seed` is null where there was nothing."""
-
-    round: Count
-    elapsed_ns: Annotated[int, Field(ge=1, le=2**53)]
-    seed: Seed | None
-    entry: Count | None
-
-
-class OutsideTimes(Model):
-    """Raw times from outside a subject's process; `worker/outside.py` says what follows."""
-
-    kind: Literal["graph", "plain"]
-    outputs: Literal["destination", "exported", "copied"]
-    calls_per_row: Annotated[int, Field(ge=1, le=1_000_000)]
-    calls_gated: Annotated[int, Field(ge=1, le=1_000_000)]
-    rows: tuple[TimedOutside, ...]
-    gated: tuple[TimedOutside, ...]
-    null_rows: tuple[TimedOutside, ...]
-    null_gated: tuple[TimedOutside, ...]
-    copied: tuple[TimedOutside, ...]
-    copied_null: tuple[TimedOutside, ...]
-
-    def raw(self) -> Raw:
-        """As the worker's own arithmetic takes it."""
-        return Raw.from_document(self.model_dump())
-
-
-class OutsideAssessment(Model):
-    """What follows from the raw times; every time in ns per call."""
-
-    value_ns: float
-    interval_ns: tuple[float, float]
-    resolution_ns: float
-    resolved: bool
-    gated_ns: float
-    excess_ns: float
-    copy_ns: float
-    batched: bool
-
-
 class ItemOutcome(Model):
     """What came of one item."""
 
@@ -165,12 +123,7 @@ class ItemOutcome(Model):
     statistics: Statistics | None
     wall_statistics: Statistics | None
     reference_statistics: Statistics | None
-    outside_ns_per_call: Count | None = None
-    outside: OutsideTimes | None = None
-    outside_assessment: OutsideAssessment | None = None
-    reference_outside: OutsideTimes | None = None
-    verifiable: bool = False
-    unverifiable_because: tuple[str, ...] = ()
+    outside_ns_per_call: Count | None
     speedup: Annotated[float, Field(gt=0)] | None
     correctness: Correctness | None
     call_convention: CallConvention | None
@@ -251,15 +204,10 @@ class FileEntry(Model):
     size_bytes: Count
 
 
-Schema = Literal["kernelindex-result-bundle/1", "kernelindex-result-bundle/2"]
-
-
 class ResultDocument(Model):
     """`result.json`."""
 
-    schema_: Literal["kernelindex-result-bundle/1", "kernelindex-result-bundle/2"] = Field(
-        alias="schema"
-    )
+    schema_: Literal["kernelindex-result-bundle/1"] = Field(alias="schema")
     bundle_id: str
     nonce: str
     worker_version: str

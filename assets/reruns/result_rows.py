@@ -5,7 +5,7 @@ the run that is said to be reproduced. What is published of the rows is decided 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from assets.manifests.canonical import sha256_digest
 from assets.manifests.environments import Environment
-from assets.manifests.kinds import Manifest
 from assets.manifests.rows import PARSER_VERSION, Row, RowBatch, add_environment, add_protocol
 from assets.manifests.trust import evidence_level
 from assets.reruns.bundles import ResultBundle
@@ -29,8 +28,6 @@ from assets.reruns.controlled_runs import (
     ControlledSession,
     manifest_of,
     measurement_rows,
-    primary_time,
-    reference_time,
     run_row,
     samples_csv,
     status_of,
@@ -50,10 +47,8 @@ from assets.reruns.verdicts import (
 )
 from assets.reruns.worker.codes import SCORED_STATUSES, State
 from assets.reruns.worker.job import JobBundle
-from assets.reruns.worker.outside import GRAPH
 from assets.tables.contracts import STAGED
 
-_FIRST_SCHEMA = "kernelindex-result-bundle/1"
 _SERIES = {
     ("candidate", "device"): "device",
     ("candidate", "wall"): "wall",
@@ -107,7 +102,6 @@ class ResultRows:
         for sample in result.samples:
             self._samples_of.setdefault(sample.item_id, []).append(sample)
         self._reported = ReportedRuns(bundle, connection)
-        self._protocols: dict[str | None, Manifest] = {}
 
     @cached_property
     def _session(self) -> ControlledSession:
@@ -118,19 +112,6 @@ class ResultRows:
             self._identity.finished_at,
             self.revision,
         )
-
-    def _session_of(self, outcome: ItemOutcome) -> ControlledSession:
-        """The session with the protocol that the item was measured under.
-
-        Rows in graphs and plain calls are two; what never came to be measured counts as the first.
-        """
-        if self._document.schema_ == _FIRST_SCHEMA:
-            kind = None
-        else:
-            kind = outcome.outside.kind if outcome.outside else GRAPH
-        if kind not in self._protocols:
-            self._protocols[kind] = protocol_manifest(self._document.protocol, self._on_gpu, kind)
-        return replace(self._session, protocol=self._protocols[kind])
 
     def add_all(self) -> None:
         """Rows of every item that has a score."""
@@ -143,8 +124,7 @@ class ResultRows:
                 continue
             self._add(outcome, reported, line)
         if self._batch.rows["runs"]:
-            for protocol in self._protocols.values():
-                add_protocol(self._batch, protocol)
+            add_protocol(self._batch, self._session.protocol)
             add_environment(self._batch, self._session.environment, "environment.json", 1)
 
     def write(self, staging: Path) -> None:
@@ -174,9 +154,8 @@ class ResultRows:
         samples = self._samples_of.get(outcome.item_id, [])
         raw = samples_csv(samples)
         raw_digest = self._artifact(raw, "raw_samples", "text/csv", line) if samples else None
-        session = self._session_of(outcome)
-        manifest = manifest_of(outcome, reported, session, log_digest, raw_digest)
-        primary = primary_time(outcome)
+        manifest = manifest_of(outcome, reported, self._session, log_digest, raw_digest)
+        passed = status == "passed" and outcome.statistics is not None
         unverified = self._unverified(outcome, status)
         # What was published stays as it was, whoever hands the same result in again.
         level = self._reported.evidence_level(manifest.digest) or evidence_level(
@@ -190,13 +169,14 @@ class ResultRows:
             Timed(reported.status, reported.gpu_product, reported.primary_value),
             self._timed(outcome, status),
         )
+        median_ns = outcome.statistics.median if passed and outcome.statistics else None
         self._batch.add(
             "runs",
             "result.json",
             line,
             log_digest=log_digest,
             log_size_bytes=len(log.encode()) or None,
-            **run_row(outcome, reported, session, manifest, level),
+            **run_row(outcome, reported, self._session, manifest, level),
         )
         for row in measurement_rows(outcome):
             self._batch.add("measurements", "result.json", line, run_digest=manifest.digest, **row)
@@ -211,7 +191,7 @@ class ResultRows:
                 solution=reported.solution_name,
                 definition=reported.definition_name,
                 status=status,
-                median_ns=primary.median_ns if primary else None,
+                median_ns=median_ns,
                 evidence_level=None if self.trial else level,
                 unverified_because=tuple(unverified),
                 comparison=comparison,
@@ -234,7 +214,6 @@ class ResultRows:
             complete_session=document.state is State.COMPLETE,
             cached_build=any(note.code == "CACHED_BUILD" for note in outcome.notes),
             worker_agrees=document.may_become_verified,
-            from_outside=outcome.unverifiable_because,
         )
 
     def _runners(self, reported: ReportedRun) -> int:
@@ -242,13 +221,14 @@ class ResultRows:
         return len(self._reported.verifiers(reported) | {self._runner}) if self._runner else 0
 
     def _timed(self, outcome: ItemOutcome, status: str) -> Timed:
-        primary = primary_time(outcome)
+        statistics = outcome.statistics if status == "passed" else None
+        low, high = statistics.confidence95 if statistics else (None, None)
         return Timed(
             status,
             self._session.environment.actual.product,
-            primary.median_ns if primary else None,
-            primary.low_ns if primary else None,
-            primary.high_ns if primary else None,
+            statistics.median if statistics else None,
+            low,
+            high,
         )
 
     def _add_samples(self, digest: str, samples: Iterable[Sample], line: int) -> None:
@@ -280,7 +260,7 @@ class ResultRows:
         unverified: list[Unverified],
         line: int,
     ) -> None:
-        primary = primary_time(outcome)
+        statistics = outcome.statistics if status == "passed" else None
         convention = outcome.call_convention
         calibration = self._document.calibration
         self._reproductions.append(
@@ -292,7 +272,7 @@ class ResultRows:
                 "ratio_low": comparison.low,
                 "ratio_high": comparison.high,
                 "reported_ns": reported.primary_value,
-                "controlled_ns": primary.median_ns if primary else None,
+                "controlled_ns": statistics.median if statistics else None,
                 "reported_status": reported.status,
                 "controlled_status": status,
                 "reported_gpu": reported.gpu_product,
@@ -306,7 +286,9 @@ class ResultRows:
                 f"by {convention.decided_by}"
                 if convention
                 else None,
-                "reference_ns": reference_time(outcome),
+                "reference_ns": outcome.reference_statistics.median
+                if outcome.reference_statistics
+                else None,
                 "roofline_floor_ns": outcome.roofline.floor_ns if outcome.roofline else None,
                 "calibration_json": calibration.model_dump_json(),
                 "bundle_id": self._bundle.bundle_id,
@@ -333,7 +315,7 @@ class ResultRows:
 
 def _environment(result: ResultBundle) -> Environment:
     try:
-        return environment_of_result(result.environment, str(result.result.protocol["name"]))
+        return environment_of_result(result.environment)
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise ResultRefusedError(
             f"{result.root}/environment.json lacks or misuses {error}"

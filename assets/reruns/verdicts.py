@@ -3,7 +3,6 @@
 Pure rules over values; `results.py` applies them to a result bundle.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,9 +35,6 @@ class Unverified(StrEnum):
     CALIBRATION_NOT_CLEAN = "CALIBRATION_NOT_CLEAN"
     INCOMPLETE_SESSION = "INCOMPLETE_SESSION"
     CACHED_BUILD = "CACHED_BUILD"
-    BELOW_RESOLUTION = "BELOW_RESOLUTION"
-    INPUTS_NOT_VARIED = "INPUTS_NOT_VARIED"
-    NO_SHARED_MEMORY = "NO_SHARED_MEMORY"
     WORKER_SAYS_NO = "WORKER_SAYS_NO"
 
     @property
@@ -55,17 +51,8 @@ _EXPLANATIONS = {
     Unverified.CALIBRATION_NOT_CLEAN: "The machine was not as it should be, or changed meanwhile.",
     Unverified.INCOMPLETE_SESSION: "The session was cancelled, broke, or met its deadline.",
     Unverified.CACHED_BUILD: "A compiled library came out of a build cache.",
-    Unverified.BELOW_RESOLUTION: "The clock outside its process does not resolve its time to "
-    "within 5%.",
-    Unverified.INPUTS_NOT_VARIED: "No input of the workload changes from call to call, so outputs "
-    "could be kept.",
-    Unverified.NO_SHARED_MEMORY: "The machine cannot share device memory between processes, so "
-    "nothing was timed from outside.",
     Unverified.WORKER_SAYS_NO: "The worker itself says that the session can verify nothing.",
 }
-
-
-_FROM_OUTSIDE = ("BELOW_RESOLUTION", "INPUTS_NOT_VARIED", "NO_SHARED_MEMORY")
 
 
 def trial_because(on_gpu: bool, approved_protocol: bool) -> tuple[Unverified, ...]:
@@ -128,12 +115,8 @@ def unverified_because(
     complete_session: bool,
     cached_build: bool,
     worker_agrees: bool,
-    from_outside: Collection[str] = (),
 ) -> list[Unverified]:
-    """Everything that keeps a run from being verified; empty for a verified one.
-
-    `from_outside` are the codes by which the measurer says that its own times prove too little.
-    """
+    """Everything that keeps a run from being verified; empty for a verified one."""
     obstacles = (
         (status != "passed", Unverified.NOT_PASSED),
         (not on_gpu, Unverified.NOT_ON_A_GPU),
@@ -141,7 +124,6 @@ def unverified_because(
         (not clean_calibration, Unverified.CALIBRATION_NOT_CLEAN),
         (not complete_session, Unverified.INCOMPLETE_SESSION),
         (cached_build, Unverified.CACHED_BUILD),
-        *((code in from_outside, Unverified(code)) for code in _FROM_OUTSIDE),
         (not worker_agrees, Unverified.WORKER_SAYS_NO),
     )
     return [reason for stands_in_the_way, reason in obstacles if stands_in_the_way]

@@ -99,27 +99,6 @@ def test_the_deadline_ends_the_run_and_says_so(bench: Bench, item_with: ItemWith
     assert [entry.code for entry in result.items[0].reasons] == ["DEADLINE_REACHED"]
 
 
-def test_a_deadline_keeps_what_is_finished_and_time_to_calibrate_after_it(
-    bench: Bench, item_with: ItemWith
-) -> None:
-    first, second = item_with(FINE, "first"), item_with(SLEEPS, "second")
-    other = {**dict(second.workload), "axes": {"rows": 65}}  # type: ignore[arg-type]
-    third = {**dict(second.workload), "axes": {"rows": 66}}  # type: ignore[arg-type]
-    items = [
-        first,
-        BundleItem("second", second.definition, other, second.solution),
-        BundleItem("third", second.definition, third, second.solution),
-    ]
-    result = bench.run(bench.bundle(items), "--deadline-s", "30").result().result
-    assert result.state.value == "deadline"
-    assert [item.status.value for item in result.items] == ["PASSED", "CANCELLED", "CANCELLED"]
-    assert result.calibration.after is not None
-    texts = [item.reasons[0].text for item in result.items[1:]]
-    assert all("1 of 3 items were finished" in text for text in texts)
-    assert "was being measured" in texts[0]
-    assert "had not begun" in texts[1]
-
-
 def test_a_locked_gpu_is_refused_with_its_holder(bench: Bench, item_with: ItemWith) -> None:
     locks = bench.folder / "locks"
     locks.mkdir(exist_ok=True)

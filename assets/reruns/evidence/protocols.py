@@ -3,15 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from assets.reruns.evidence import (
-    item_rules,
-    outside_rules,
-    sample_rules,
-    session_rules,
-    timing_rules,
-)
+from assets.reruns.evidence import item_rules, sample_rules, session_rules, timing_rules
 from assets.reruns.evidence.claims import Fault, ItemRule, SessionClaims, SessionRule
-from assets.reruns.worker.job import PROTOCOL_NAME, V1_NAME
+from assets.reruns.worker.job import PROTOCOL_NAME
 
 
 @dataclass(frozen=True)
@@ -23,7 +17,7 @@ class Rules:
 
 
 RULES_OF: Mapping[str, Rules] = {
-    V1_NAME: Rules(
+    PROTOCOL_NAME: Rules(
         of_session=(
             session_rules.device_is_one,
             session_rules.state_goes_with_the_items,
@@ -44,32 +38,7 @@ RULES_OF: Mapping[str, Rules] = {
             timing_rules.speedup_follows_from_the_medians,
             timing_rules.clocks_are_judged_as_they_stand,
         ),
-    ),
-    PROTOCOL_NAME: Rules(
-        of_session=(
-            session_rules.device_is_one,
-            session_rules.state_goes_with_the_items,
-            session_rules.calibration_follows_from_its_figures,
-            outside_rules.promise_of_the_session_follows,
-            sample_rules.references_are_shared,
-            session_rules.traces_say_the_same,
-        ),
-        of_item=(
-            item_rules.documents_are_those_asked_for,
-            item_rules.status_follows_from_the_reasons,
-            item_rules.comparison_supports_the_status,
-            item_rules.floor_follows_from_the_problem,
-            item_rules.convention_follows_from_the_source,
-            sample_rules.calls_are_those_of_the_protocol,
-            sample_rules.contents_change_with_every_call,
-            timing_rules.statistics_follow_from_the_samples,
-            outside_rules.assessment_follows_from_the_times,
-            outside_rules.rounds_are_those_of_the_protocol,
-            outside_rules.speedup_follows_from_outside,
-            outside_rules.outside_times_are_judged_as_they_stand,
-            outside_rules.promise_of_an_item_follows,
-        ),
-    ),
+    )
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from assets.reruns.evidence.claims import Fault, ItemClaims, SessionClaims
 from assets.reruns.result_documents import Sample
-from assets.reruns.worker.inside import LEAST_SAMPLES
+from assets.reruns.worker.session import LEAST_SAMPLES
 from assets.reruns.worker.statistics import share
 
 SAMPLES = "samples.jsonl"

@@ -8,7 +8,6 @@ from assets.reruns.result_documents import MachineFigures
 from assets.reruns.worker.calibration import judge
 from assets.reruns.worker.codes import REASONS, SCORED_STATUSES, State, Status
 from assets.reruns.worker.job import shown
-from assets.reruns.worker.outside import assess
 from assets.reruns.worker.verdict import STATUS_OF, may_become_verified
 
 ENVIRONMENT = "environment.json"
@@ -109,32 +108,12 @@ def _figures(found: MachineFigures | None) -> dict[str, float] | None:
 def _expected(session: SessionClaims, item: ItemClaims) -> dict[str, Any]:
     outcome = item.outcome
     performance: dict[str, Any] | None = None
-    if outcome.status is Status.PASSED and outcome.outside_assessment:
-        reference = outcome.reference_outside
-        return _trace_of(
-            session,
-            item,
-            {
-                "latency_ms": outcome.outside_assessment.value_ns / 1e6,
-                "reference_latency_ms": assess(reference.raw()).value_ns / 1e6
-                if reference
-                else None,
-                "speedup_factor": outcome.speedup,
-            },
-        )
     if outcome.status is Status.PASSED and outcome.statistics and outcome.reference_statistics:
         performance = {
             "latency_ms": outcome.statistics.median / 1e6,
             "reference_latency_ms": outcome.reference_statistics.median / 1e6,
             "speedup_factor": outcome.speedup,
         }
-    return _trace_of(session, item, performance)
-
-
-def _trace_of(
-    session: SessionClaims, item: ItemClaims, performance: dict[str, Any] | None
-) -> dict[str, Any]:
-    outcome = item.outcome
     return {
         "definition": _field(item.definition, "name"),
         "workload": _field(item.workload, "workload") or item.workload,

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from assets.reruns.evidence.claims import Fault, ItemClaims, SessionClaims
-from assets.reruns.evidence.first_protocol import first_reasons_of_timing
 from assets.reruns.result_documents import Statistics
 from assets.reruns.worker.codes import Status
 from assets.reruns.worker.statistics import Statistics as Summary
 from assets.reruns.worker.statistics import speedup, summarize
+from assets.reruns.worker.verdict import OUTSIDE_ALLOWANCE_NS, reasons_of_timing
 
 _SERIES = (
     ("statistics", "candidate", "device"),
@@ -56,11 +56,11 @@ def clocks_are_judged_as_they_stand(session: SessionClaims, item: ItemClaims) ->
     if outcome.outside_ns_per_call is None:
         yield Fault(item.at("outside_ns_per_call"), "is null; every measured item has one")
         return
-    found = first_reasons_of_timing(
+    found = reasons_of_timing(
         item.series("candidate"),
         item.series("reference"),
         outcome.outside_ns_per_call,
-        session.environment.device.kind,
+        OUTSIDE_ALLOWANCE_NS[session.environment.device.kind],
         outcome.roofline.floor_ns if outcome.roofline else None,
     )
     for entry in found:

@@ -6,4 +6,4 @@ import from outside this folder. The supervisor (`run.py`) never imports torch; 
 reference and the calibration run in processes of their own (`nursery.py`, `child.py`).
 """
 
-WORKER_VERSION = "2.0.0"
+WORKER_VERSION = "1.1.1"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .codes import reason
-from .processes import Child, ChildFailed, Nursery
+from .processes import Child, ChildFailed, ChildRefused, Nursery
 from .subjects import Build, Candidate
 from .verdict import reason_of_failure
 
@@ -64,7 +64,9 @@ def _receive(child: Child, candidates: Sequence[Candidate], timeout_s: float) ->
         return Build(str(values["module"]), str(values["library"]))
     except ChildFailed as error:
         for candidate in candidates:
-            candidate.write_log(error)
+            if isinstance(error, ChildRefused):
+                with candidate.log.open("a", encoding="utf-8") as log:
+                    log.write(error.detail + "\n")
             candidate.fail(reason_of_failure(error))
         return None
     finally:

@@ -17,7 +17,6 @@ import torch
 
 from . import calibration, integrity, isolation
 from .clocks import CpuDevice, CudaDevice, Device
-from .control import SharedPage
 from .documents import DocumentError, Problem, Solution
 from .loading import (
     LoadFailed,
@@ -27,25 +26,18 @@ from .loading import (
     load_python,
     write_sources,
 )
-from .measurer import Measurer
-from .player import NotCaptured, Player
-from .referee import Referee, exact_products
+from .referee import Referee
 from .runner import CallFailed, Runner, flush_output
-from .shared_memory import SharingFailed
 from .tolerance import ToleranceRule
 
 _dumps = json.dumps
 _loads = json.loads
 _sendall = socket.socket.sendall
 _MAX_DETAIL_CHARACTERS = 20_000
-_MAX_DESCRIPTORS = 4
 
 
-def main(channel: socket.socket, exchange: socket.socket, settings: dict[str, Any]) -> None:
-    """Serve requests until the channel closes; `settings` come with the fork.
-
-    Over `exchange` come the file descriptors that a request speaks of.
-    """
+def main(channel: socket.socket, settings: dict[str, Any]) -> None:
+    """Serve requests until the channel closes; `settings` come with the fork."""
     folder = Path(settings["folder"])
     os.chdir(folder)
     sys.argv = ["candidate"]
@@ -56,7 +48,7 @@ def main(channel: socket.socket, exchange: socket.socket, settings: dict[str, An
     report = isolation.confine(
         int(settings["file_bytes"]), settings["sandbox"], settings["keep_network"]
     )
-    served = Served(folder, settings, report, exchange)
+    served = Served(folder, settings, report)
     with channel.makefile("rb") as requests:
         for line in requests:
             request = _loads(line)
@@ -69,23 +61,14 @@ def main(channel: socket.socket, exchange: socket.socket, settings: dict[str, An
 class Served:
     """The state of one child process and the requests that it understands."""
 
-    def __init__(
-        self,
-        folder: Path,
-        settings: dict[str, Any],
-        report: dict[str, str],
-        exchange: socket.socket,
-    ) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], report: dict[str, str]) -> None:
         self._folder = folder
         self._settings = settings
         self._report = report
         self._device: Device | None = None
         self._runner: Runner | None = None
         self._referee: Referee | None = None
-        self._player: Player | None = None
-        self._measurer: Measurer | None = None
-        self._exchange = exchange
-        self._before: integrity.Fingerprint | None = None
+        self._before: dict[str, tuple[int, int]] = {}
         self._commands: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "open": self._open,
             "calibrate": self._calibrate,
@@ -97,17 +80,7 @@ class Served:
             "look_again": self._look_again,
             "warm": self._warm,
             "place": self._place,
-            "attach": self._attach,
-            "prepare": self._prepare,
-            "prepare_nothing": self._prepare_nothing,
-            "play": self._play,
-            "room": self._room,
-            "make_room": self._make_room,
-            "seat": self._seat,
-            "capture_judging": self._capture_judging,
-            "leave_seat": self._leave_seat,
-            "take_exports": self._take_exports,
-            "turn": self._turn,
+            "repeat": self._repeat,
             "verify": self._verify,
         }
 
@@ -117,10 +90,6 @@ class Served:
             return {"ok": True, **self._commands[request["do"]](request)}
         except (LoadFailed, CallFailed, DocumentError) as error:
             kind, detail = error.code, error.detail
-        except NotCaptured as error:
-            kind, detail = "NOT_CAPTURED", str(error)
-        except SharingFailed as error:
-            kind, detail = "NO_SHARED_MEMORY", str(error)
         except BaseException:  # noqa: BLE001 - whatever it is, the supervisor must hear of it
             kind, detail = "RAISED", last_lines()
         return {"ok": False, "kind": kind, "detail": detail[-_MAX_DETAIL_CHARACTERS:]}
@@ -136,13 +105,11 @@ class Served:
         return self._device
 
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Load a candidate or the reference; with a tolerance `rule` this becomes the referee."""
+        """Load a candidate, or the reference when the request carries a tolerance `rule`."""
         runner = self._runner = self._make_runner(request)
         if "rule" in request:
             self._referee = Referee(runner, ToleranceRule(**request["rule"]))
-        if request.get("exact"):
-            exact_products()
-        self._before = integrity.fingerprint(self)
+        self._before = integrity.fingerprint()
         if request.get("library"):
             function = load_extension(
                 Path(request["library"]), request["module"], request["entry_function"]
@@ -152,7 +119,7 @@ class Served:
             write_sources([(path, text) for path, text in request["sources"]], sources)
             function = load_python(sources, request["entry_file"], request["entry_function"])
         runner.set_entry_point(function)
-        return {"isolation": self._report}
+        return {"isolation": self._report, "varied": runner.buffers.varied}
 
     def _make_runner(self, request: dict[str, Any]) -> Runner:
         """Device, buffers and inputs; what goes wrong here is never the candidate's fault."""
@@ -216,96 +183,21 @@ class Served:
         self._opened().place(request["seed"])
         return {}
 
-    def _attach(self, request: dict[str, Any]) -> dict[str, Any]:
-        descriptors = self._received()
-        player = self._player = Player(self._opened(), SharedPage(descriptors[0]))
-        player.attach(request["entries"], request["sizes"], request["handles"], descriptors[1:])
-        _close(descriptors)
-        return {}
-
-    def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        return self._playing().prepare(request["kind"], request["calls"], request["singles"])
-
-    def _prepare_nothing(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._playing().prepare_nothing()
-        return {}
-
-    def _play(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._playing().play()
-        return {}
-
-    def _room(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self._measurer is None:
-            self._measurer = Measurer(self._opened(), self._refereeing().rule)
-        return self._measurer.room()
-
-    def _make_room(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._measuring().make_room(request["entries"], request["singles"])
-        return {}
-
-    def _capture_judging(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._measuring().capture_judging(request["name"])
-        return {}
-
-    def _seat(self, request: dict[str, Any]) -> dict[str, Any]:
-        descriptors = self._received()
-        seat = self._measuring().seat(
-            request["name"],
-            request["entries"],
-            request["calls"],
-            request["singles"],
-            request["pid"],
-            descriptors,
-        )
-        _close(descriptors)
-        return seat
-
-    def _leave_seat(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._measuring().leave_seat(request["name"])
-        return {}
-
-    def _take_exports(self, request: dict[str, Any]) -> dict[str, Any]:
-        try:
-            self._measuring().take_exports(request["name"], request["handles"], request["places"])
-        except (ValueError, TypeError, OverflowError) as error:  # all of it is the candidate's
-            raise LoadFailed("HARNESS_TAMPERING", str(error)) from error
-        return {}
-
-    def _turn(self, request: dict[str, Any]) -> dict[str, Any]:
-        return self._measuring().turn(request["name"], request["plan"], request["pids"])
+    def _repeat(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self._opened().repeat(request["seed"], request["count"])
 
     def _verify(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"replaced": integrity.replaced(self._before) if self._before else []}
+        return {"replaced": integrity.replaced(self._before)}
 
     def _opened(self) -> Runner:
         if self._runner is None:
             raise LoadFailed("WORKER_FAILED", "Nothing was opened before this request.")
         return self._runner
 
-    def _received(self) -> list[int]:
-        """File descriptors that the supervisor sent ahead of the request."""
-        _, descriptors, _, _ = socket.recv_fds(self._exchange, 16, _MAX_DESCRIPTORS)
-        return list(descriptors)
-
-    def _playing(self) -> Player:
-        if self._player is None:
-            raise LoadFailed("WORKER_FAILED", "No ring was attached before this request.")
-        return self._player
-
-    def _measuring(self) -> Measurer:
-        if self._measurer is None:
-            raise LoadFailed("WORKER_FAILED", "This process measures nothing yet.")
-        return self._measurer
-
     def _refereeing(self) -> Referee:
         if self._referee is None:
             raise LoadFailed("WORKER_FAILED", "This process is no referee.")
         return self._referee
-
-
-def _close(descriptors: list[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
 
 
 def software() -> dict[str, str]:

@@ -15,11 +15,10 @@ from typing import Any
 
 from . import WORKER_VERSION
 from .codes import ExitCode
-from .job import PROTOCOL_NAME, BundleRefused, load_bundle
+from .job import BundleRefused, load_bundle
 from .lock import GpuBusy
 from .machine import open_machine
 from .moments import utc_now
-from .preflight import missing, warning
 from .processes import Stop
 from .run import Options, run_bundle
 
@@ -79,9 +78,6 @@ def _run(bundle: Any, chosen: argparse.Namespace) -> int:
         return _say(f"refused: --gpu {chosen.gpu!r} is neither an index nor cpu", ExitCode.REFUSED)
     if chosen.sandbox == "bwrap" and shutil.which("bwrap") is None:
         return _say("refused: --sandbox bwrap: bubblewrap is not installed", ExitCode.REFUSED)
-    if bundle.protocol.name != PROTOCOL_NAME:
-        message = f"refused: the bundle asks for {bundle.protocol.name}, which is not run any more"
-        return _say(f"{message}; make a new bundle ({PROTOCOL_NAME})", ExitCode.REFUSED)
     seconds = bundle.limits.deadline_s
     if chosen.deadline_s is not None:
         if chosen.deadline_s <= 0:
@@ -94,15 +90,6 @@ def _run(bundle: Any, chosen: argparse.Namespace) -> int:
         machine = open_machine(chosen.gpu)
     except LookupError as error:
         return _say(f"no such GPU: {error}", ExitCode.INFRASTRUCTURE)
-    try:
-        lacking = missing(bundle, machine, os.environ)
-        warned = warning(bundle, os.environ)
-    except BundleRefused as error:
-        return _say(f"refused: {error}", ExitCode.REFUSED)
-    if lacking is not None:
-        return _say(lacking, ExitCode.INFRASTRUCTURE)
-    if warned is not None:
-        print(f"kernelindex_worker: {warned}", file=sys.stderr, flush=True)
     try:
         options = Options(lock_folder, chosen.sandbox, chosen.keep_network, chosen.build_cache)
         return run_bundle(bundle, out, machine, options, stop, emit)

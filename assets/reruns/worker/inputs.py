@@ -94,10 +94,10 @@ class InputBuffers:
         self.values: dict[str, Any] = {}
         self.allocate()
 
-    def fixed(self, name: str) -> torch.Tensor:
-        """The contents of an input that comes from a tensor file."""
-        tensor: torch.Tensor = self._fixed[name]
-        return tensor
+    @property
+    def varied(self) -> bool:
+        """Whether any input's contents change with the seed."""
+        return any(spec.source == "random" for spec in self.specs)
 
     def allocate(self) -> None:
         """Take new memory for every tensor input."""
@@ -117,7 +117,7 @@ class InputBuffers:
         _manual_seed(self.generator, seed)
         for spec in self.specs:
             if spec.source == "random":
-                fill_random(self.values[spec.name], spec, self.generator)
+                _fill_random(self.values[spec.name], spec, self.generator)
             elif spec.source == "tensor":
                 _copy(self.values[spec.name], self._fixed[spec.name])
 
@@ -131,7 +131,7 @@ class InputBuffers:
             length = min(LATE_BLOCK_ELEMENTS, tensor.numel())
             start = (place >> number) % (tensor.numel() - length + 1)
             block = _view(tensor, -1)[start : start + length]
-            fill_random(block, spec, self.generator)
+            _fill_random(block, spec, self.generator)
 
     def changed(self, seed: int) -> list[str]:
         """Names of the inputs that no longer hold this seed's contents, bit for bit."""
@@ -148,14 +148,13 @@ class InputBuffers:
 
 
 def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Whether two tensors of one shape and data type hold the same bytes."""
+    """Whether two contiguous tensors of one shape and data type hold the same bytes."""
     if left.numel() == 0:
         return True
-    left, right = left.contiguous(), right.contiguous()
     return bool(_equal(_view(_view(left, -1), torch.uint8), _view(_view(right, -1), torch.uint8)))
 
 
-def fill_random(tensor: torch.Tensor, spec: InputSpec, generator: torch.Generator) -> None:
+def _fill_random(tensor: torch.Tensor, spec: InputSpec, generator: torch.Generator) -> None:
     """Standard normal floats; small non-negative integers; fair booleans."""
     if spec.dtype in FLOAT8_MAX:
         limit = FLOAT8_MAX[spec.dtype]

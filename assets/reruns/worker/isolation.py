@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 #: Everything else, tokens and keys among it, is not passed on.
@@ -143,29 +143,8 @@ def _prctl(option: int, value: int) -> bool:
 
 def descendants() -> dict[int, int]:
     """Session id by process id of all living descendants of this process, from /proc."""
-    table = _processes()
-    return {pid: table[pid][1] for pid in _below({os.getpid()}, table)}
-
-
-def family(pid: int) -> list[int]:
-    """A process, everything that it started and everything in its session, itself first."""
-    table = _processes()
-    inside = {other for other, (_, session) in table.items() if session == pid}
-    return [pid, *sorted((_below({pid} | inside, table) | inside) - {pid})]
-
-
-def _below(roots: set[int], table: Mapping[int, tuple[int, int]]) -> set[int]:
-    found: set[int] = set()
-    frontier = roots
-    while frontier:
-        frontier = {pid for pid, (parent, _) in table.items() if parent in frontier} - found
-        found |= frontier
-    return found
-
-
-def _processes() -> dict[int, tuple[int, int]]:
-    """Parent and session of every living process."""
-    found: dict[int, tuple[int, int]] = {}
+    parents: dict[int, int] = {}
+    sessions: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -173,8 +152,14 @@ def _processes() -> dict[int, tuple[int, int]]:
             text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
             state, parent, _, session = text.rpartition(")")[2].split()[:4]
             if state != "Z":
-                found[int(entry.name)] = (int(parent), int(session))
-    return found
+                parents[int(entry.name)] = int(parent)
+                sessions[int(entry.name)] = int(session)
+    found: set[int] = set()
+    frontier = {os.getpid()}
+    while frontier:
+        frontier = {pid for pid, parent in parents.items() if parent in frontier} - found
+        found |= frontier
+    return {pid: sessions[pid] for pid in found}
 
 
 def resident_bytes(pid: int) -> int:
@@ -183,19 +168,3 @@ def resident_bytes(pid: int) -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         return pages * resource.getpagesize()
     return 0
-
-
-def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
-    """Send a signal to each of these processes that is still there."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] not in ("Z", "X")

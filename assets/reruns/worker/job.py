@@ -14,8 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 JOB_SCHEMA = "kernelindex-job-bundle/1"
-PROTOCOL_NAME = "kernelindex-controlled-v2"
-V1_NAME = "kernelindex-controlled-v1"
+PROTOCOL_NAME = "kernelindex-controlled-v1"
 MAX_BUNDLE_JSON_BYTES = 16 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 MAX_FILE_BYTES = 64 * 1024**3
@@ -26,6 +25,7 @@ MAX_LIMIT = 10**12
 FOLDERS = ("definitions", "workloads", "solutions", "tensors")
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
+_POSITIVE = frozenset({"samples", "rounds", "candidates_at_once", "kept_calls"})
 _ITEM_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 
 
@@ -35,42 +35,31 @@ class BundleRefused(Exception):  # noqa: N818 - the name says what happened
 
 @dataclass(frozen=True)
 class Protocol:
-    """Parameters of `kernelindex-controlled-v2`; the defaults are the protocol's own.
+    """Parameters of `kernelindex-controlled-v1`; the defaults are the protocol's own."""
 
-    A bundle of v1 is read with the name and the parameters that it has; it cannot be run any more.
-    """
-
-    samples: int = 60
-    wall_samples: int = 20
-    rounds: int = 3
-    warmup_s: float = 0.2
-    kept_calls: int = 4
+    samples: int = 200
+    wall_samples: int = 50
+    rounds: int = 10
+    warmup_s: float = 0.5
+    kept_calls: int = 6
     launch_runway_us: int = 200
     flush_factor: float = 2.0
     reference_budget_s: float = 20.0
     candidate_budget_s: float = 60.0
     candidates_at_once: int = 6
-    outside_rounds: int = 6
-    rows_per_round: int = 3
-    gated_per_round: int = 2
-    calls_per_round: int = 12
-    row_ms: float = 10.0
-    row_calls: int = 1024
-    ring_mib: int = 8192
-    name: str = PROTOCOL_NAME
 
     @classmethod
     def from_document(cls, document: Any) -> "Protocol":
         """Build from the bundle's `protocol`; raise `BundleRefused` for what it does not know."""
         values = dict(_mapping(document, "protocol"))
         name = values.pop("name", None)
-        if name not in PARAMETERS:
-            known = " and ".join(sorted(PARAMETERS))
-            raise BundleRefused(f"protocol.name is {shown(name)}; this worker knows {known}")
-        chosen: dict[str, Any] = dict(V1_DEFAULTS) if name == V1_NAME else {}
+        if name != PROTOCOL_NAME:
+            raise BundleRefused(f"protocol.name is {shown(name)}; this worker runs {PROTOCOL_NAME}")
+        known = cls.__dataclass_fields__
+        chosen: dict[str, Any] = {}
         for key, value in values.items():
-            if key not in PARAMETERS[name]:
-                raise BundleRefused(f"protocol.{shown(key)} is no parameter of {name}")
+            if key not in known:
+                raise BundleRefused(f"protocol.{shown(key)} is no parameter of {PROTOCOL_NAME}")
             wanted = type(getattr(cls, key))
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise BundleRefused(f"protocol.{key} is {shown(value)}; it must be a number")
@@ -79,35 +68,12 @@ class Protocol:
             if wanted is int and int(value) != value:
                 raise BundleRefused(f"protocol.{key} is {value!r}; it must be a whole number")
             chosen[key] = wanted(value)
-        return cls(name=name, **chosen)
+        return cls(**chosen)
 
     def document(self) -> dict[str, Any]:
-        """The protocol as the result bundle repeats it: name and every parameter that it has."""
-        values = {key: getattr(self, key) for key in PARAMETERS[self.name]}
-        return {"name": self.name, **values}
-
-
-V1_DEFAULTS: dict[str, Any] = {
-    "samples": 200,
-    "wall_samples": 50,
-    "rounds": 10,
-    "warmup_s": 0.5,
-    "kept_calls": 6,
-    "launch_runway_us": 200,
-    "flush_factor": 2.0,
-    "reference_budget_s": 20.0,
-    "candidate_budget_s": 60.0,
-    "candidates_at_once": 6,
-}
-#: The parameters of every protocol whose bundles can be read.
-PARAMETERS: dict[str, tuple[str, ...]] = {
-    V1_NAME: tuple(V1_DEFAULTS),
-    PROTOCOL_NAME: tuple(key for key in Protocol.__dataclass_fields__ if key != "name"),
-}
-_POSITIVE = frozenset(
-    {"samples", "rounds", "candidates_at_once", "kept_calls", "outside_rounds", "rows_per_round"}
-    | {"gated_per_round", "calls_per_round", "row_ms", "row_calls", "ring_mib"}
-)
+        """The protocol as the result bundle repeats it: name and every parameter."""
+        values = {key: getattr(self, key) for key in self.__dataclass_fields__}
+        return {"name": PROTOCOL_NAME, **values}
 
 
 @dataclass(frozen=True)

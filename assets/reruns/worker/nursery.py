@@ -4,9 +4,8 @@ A fork is a fresh process without a CUDA context (the nursery never touches CUDA
 milliseconds where importing torch costs seconds. The nursery holds no documents, seeds or
 results, so a child inherits none.
 
-Requests come as one JSON line on a Unix socket together with three file descriptors: the child's
-end of its own channel, its log file, and the socket on which it is sent more descriptors. The
-answer is the child's process id. When the socket
+Requests come as one JSON line on a Unix socket together with two file descriptors: the child's
+end of its own channel, and its log file. The answer is the child's process id. When the socket
 closes, the nursery exits, and the kernel kills what is left of its children.
 """
 
@@ -27,14 +26,12 @@ def main(descriptor: int, parent: int) -> None:
     isolation.die_with_parent(parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides when to stop
-    from . import child, integrity  # both import torch
-
-    integrity.learn()  # once for all children
+    from . import child  # imports torch
 
     requests = socket.socket(fileno=descriptor)
     requests.sendall(b"ready\n")
     while True:
-        content, descriptors, _, _ = socket.recv_fds(requests, _MAX_REQUEST_BYTES, 3)
+        content, descriptors, _, _ = socket.recv_fds(requests, _MAX_REQUEST_BYTES, 2)
         if not content:
             return
         settings = json.loads(content)
@@ -46,8 +43,7 @@ def main(descriptor: int, parent: int) -> None:
             try:
                 requests.close()
                 _settle(nursery, descriptors[1])
-                channel, exchange = (socket.socket(fileno=descriptors[n]) for n in (0, 2))
-                child.main(channel, exchange, settings)
+                child.main(socket.socket(fileno=descriptors[0]), settings)
                 status = 0
             finally:
                 sys.stdout.flush()

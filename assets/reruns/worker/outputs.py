@@ -6,7 +6,6 @@ data types come from the definition.
 
 import contextlib
 import ctypes
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,6 @@ _copy = torch.Tensor.copy_
 _data_ptr = torch.Tensor.data_ptr
 _open = open
 _uint8 = torch.uint8
-
-#: When a row ends, this many pieces of outputs, of calls and at places chosen at random, are copied
-#: while the clock still runs; each is at most this long.
-PIECES = 24
-PIECE_ELEMENTS = 16_384
 
 #: A value that no honest kernel leaves in an integer output by chance.
 POISON_INTEGER = 85
@@ -193,17 +187,3 @@ def read(path: Path, spec: OutputSpec, device: torch.device) -> torch.Tensor:
         return torch.empty(spec.shape, dtype=torch_dtype(spec.dtype), device=device)
     flat = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
     return flat.to(device).view(torch_dtype(spec.dtype)).reshape(spec.shape)
-
-
-def pieces_of(outputs: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:
-    """Pieces of outputs of calls chosen at random, at places chosen at random."""
-    generator = secrets.SystemRandom()
-    pieces = []
-    for call in generator.sample(range(len(outputs)), min(PIECES, len(outputs))):
-        output = generator.choice(outputs[call])
-        if output.is_contiguous():
-            flat = output.view(-1)
-            start = generator.randrange(max(1, flat.numel() - PIECE_ELEMENTS + 1))
-            output = flat[start : start + PIECE_ELEMENTS]
-        pieces.append(output)
-    return pieces

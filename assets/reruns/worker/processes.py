@@ -92,16 +92,8 @@ class Answer:
 class Child:
     """One forked process and the channel to it."""
 
-    def __init__(
-        self,
-        pid: int,
-        channel: socket.socket,
-        exchange: socket.socket,
-        stop: Stop,
-        memory: int | None,
-    ) -> None:
+    def __init__(self, pid: int, channel: socket.socket, stop: Stop, memory: int | None) -> None:
         self.pid = pid
-        self._exchange = exchange
         self._channel = channel
         self._stop = stop
         self._memory_bytes = memory
@@ -132,13 +124,6 @@ class Child:
         except OSError as error:
             raise self._died(str(error)) from error
 
-    def hand_over(self, descriptors: Sequence[int]) -> None:
-        """Send file descriptors ahead of the request that speaks of them."""
-        try:
-            socket.send_fds(self._exchange, [b"descriptors"], list(descriptors))
-        except OSError as error:
-            raise self._died(str(error)) from error
-
     def receive(self, timeout_s: float) -> Answer:
         """The answer to the request that was sent last; raises as `ask` does."""
         line = self._read_line(timeout_s)
@@ -151,13 +136,11 @@ class Child:
         return Answer(answer, outside_ns)
 
     def pause(self) -> None:
-        """Stop the process and all that it started while others are measured."""
+        """Stop the process group while others are measured, background threads included."""
         self._signal(signal.SIGSTOP)
-        self._signal_family(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let the process and all that it started run again."""
-        self._signal_family(signal.SIGCONT)
+        """Let the process group run again."""
         self._signal(signal.SIGCONT)
 
     def _read_line(self, timeout_s: float) -> bytes:
@@ -202,12 +185,7 @@ class Child:
         """Kill, and drop the channel; the process id is not used again."""
         self.kill()
         self._channel.close()
-        self._exchange.close()
         self.closed = True
-
-    def _signal_family(self, number: signal.Signals) -> None:
-        if not self.closed:
-            isolation.signal_all(isolation.family(self.pid), number)
 
     def _signal(self, number: signal.Signals) -> None:
         # A child that ended stays a zombie until it is released, so the id is still its own.
@@ -271,15 +249,12 @@ class Nursery:
     def start(self, log: Path, settings: Mapping[str, Any], memory: int | None = None) -> Child:
         """Fork one child that writes its output to `log`; raises `ChildFailed`."""
         ours, theirs = socket.socketpair()
-        exchange, their_exchange = socket.socketpair()
         with log.open("ab") as output:
             released = [child.pid for child in self._children if child.closed]
             request = json.dumps({**settings, "released": released}).encode("utf-8")
-            passed = [theirs.fileno(), output.fileno(), their_exchange.fileno()]
-            socket.send_fds(self._socket, [request], passed)
+            socket.send_fds(self._socket, [request], [theirs.fileno(), output.fileno()])
         theirs.close()
-        their_exchange.close()
-        child = Child(int(self._receive(bytes.isdigit)), ours, exchange, self._stop, memory)
+        child = Child(int(self._receive(bytes.isdigit)), ours, self._stop, memory)
         self._children = [known for known in self._children if not known.closed]
         self._children.append(child)
         return child
@@ -300,15 +275,11 @@ class Nursery:
         return line
 
     def sweep(self) -> None:
-        """Kill what no running child answers for: left by ended ones, or gone from its parents."""
-        known = {
-            pid
-            for child in self._children
-            if not child.closed
-            for pid in isolation.family(child.pid)
-        }
+        """Kill what ended children left running in sessions of their own."""
+        known = {child.pid for child in self._children if not child.closed}
+        known.add(self._process.pid)
         for pid, session in isolation.descendants().items():
-            if pid not in known and session != self._process.pid:
+            if session not in known:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
 

@@ -20,19 +20,15 @@ _CHUNK_ELEMENTS = 1 << 24
 _RELATIVE_FLOOR = 1e-8
 
 
-def exact_products() -> None:
-    """Make the reference as exact as its own code allows; timing it uses the same settings."""
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-
-
 class Referee:
     """Judges outputs of one problem."""
 
     def __init__(self, runner: Runner, rule: ToleranceRule) -> None:
-        exact_products()
+        """Make the reference as exact as its own code allows; timing uses the same settings."""
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         self._runner = runner
-        self.rule = rule
+        self._rule = rule
         self._seen: dict[str, int] = {}
 
     def facts(self, seed: int) -> dict[str, Any]:
@@ -110,7 +106,7 @@ class Referee:
             raise ValueError("not one file per output")
         device = self._runner.device.device
         results = [
-            compare(spec, outputs.read(folder / name, spec, device), reference, self.rule)
+            compare(spec, outputs.read(folder / name, spec, device), reference, self._rule)
             for spec, name, reference in zip(specs, names, expected, strict=True)
         ]
         return {
@@ -131,7 +127,7 @@ def compare(
     booleans must be equal.
     """
     exact = not reference.is_floating_point()
-    absolute = 0.0 if exact else float(absolute_bound(rule, spec, reference))
+    absolute = 0.0 if exact else _absolute(rule, spec, reference)
     relative = 0.0 if exact else rule.relative
     matched = elements = nan_output = nan_both = nan_reference = infinity = 0
     max_absolute = max_relative = 0.0
@@ -175,14 +171,13 @@ def compare(
     }
 
 
-def absolute_bound(rule: ToleranceRule, spec: OutputSpec, reference: torch.Tensor) -> Any:
-    """The rule's absolute bound for one output, as a number or a tensor of one element."""
+def _absolute(rule: ToleranceRule, spec: OutputSpec, reference: torch.Tensor) -> float:
     if not rule.spacings or not reference.numel():
         return rule.absolute
     finite = torch.nan_to_num(reference.float(), nan=0.0, posinf=0.0, neginf=0.0)
-    root_mean_square = finite.pow(2).mean().sqrt()
+    root_mean_square = float(finite.pow(2).mean().sqrt())
     spacing = float(torch.finfo(torch_dtype(spec.dtype)).eps)
-    return (root_mean_square * (rule.spacings * spacing)).clamp(min=rule.absolute)
+    return max(rule.absolute, rule.spacings * spacing * root_mean_square)
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

@@ -14,15 +14,14 @@ from typing import Any
 
 from . import WORKER_VERSION
 from .calibration import Calibration
-from .codes import SCORED_STATUSES, State, Status, reason
+from .codes import SCORED_STATUSES, State
 from .job import JobBundle, digest_file
 from .moments import utc_now
-from .outside import Assessment, OutsideError, Raw, assess, speedup
-from .statistics import Statistics, summarize
+from .statistics import Statistics, speedup, summarize
 from .subjects import Candidate, Group, Subject
-from .verdict import status_for
+from .verdict import may_become_verified, status_for
 
-RESULT_SCHEMA = "kernelindex-result-bundle/2"
+RESULT_SCHEMA = "kernelindex-result-bundle/1"
 
 
 @dataclass(frozen=True)
@@ -39,24 +38,18 @@ def item_result(
     bundle: JobBundle,
     candidate: Candidate,
     group: Group | None,
-    beside: Subject | None,
+    referee: Subject | None,
     environment: Mapping[str, Any],
     scrub: Callable[[str], str],
 ) -> ItemResult:
     """Put together everything about one item that is finished or will not be."""
-    _drop_unfinished_times(candidate)
     status = status_for(candidate.reasons)
     subject = candidate.subject
     device = wall = reference = None
     if subject is not None and candidate.measured:
         device = summarize(subject.series.device)
         wall = summarize(subject.series.wall)
-        reference = summarize(beside.series.device) if beside else None
-    assessment = assess(candidate.outside) if candidate.outside else None
-    times = None
-    if candidate.outside is not None:
-        times = speedup(candidate.reference_outside, candidate.outside)
-    because = unverifiable(candidate, group, status, environment, assessment)
+        reference = summarize(referee.series.device) if referee else None
     reasons = [{**entry, "text": scrub(entry["text"])} for entry in candidate.reasons]
     document = {
         "item_id": candidate.item.item_id,
@@ -70,12 +63,8 @@ def item_result(
         "statistics": _document(device),
         "wall_statistics": _document(wall),
         "reference_statistics": _document(reference),
-        "outside": candidate.outside.document() if candidate.outside else None,
-        "outside_assessment": assessment.document() if assessment else None,
-        "reference_outside": _raw(candidate.reference_outside),
-        "speedup": times,
-        "verifiable": status is Status.PASSED and not because,
-        "unverifiable_because": because,
+        "outside_ns_per_call": candidate.outside_ns,
+        "speedup": speedup(reference, device),
         "correctness": _correctness(candidate),
         "call_convention": candidate.convention.document() if candidate.convention else None,
         "roofline": group.roofline.document() if group else None,
@@ -88,45 +77,6 @@ def item_result(
     if status in SCORED_STATUSES:
         trace = _trace(bundle, candidate, document, environment, log.decode("utf-8"))
     return ItemResult(document, rows, log, trace)
-
-
-def _drop_unfinished_times(candidate: Candidate) -> None:
-    """Leave out outside times of which a series is missing: nothing follows from the others."""
-    if candidate.outside is not None and not _is_whole(candidate.outside):
-        candidate.outside = candidate.reference_outside = None
-        if status_for(candidate.reasons) is Status.PASSED:
-            candidate.fail(reason("WORKER_FAILED", "Its times from outside are incomplete."))
-    if candidate.reference_outside is not None and not _is_whole(candidate.reference_outside):
-        candidate.reference_outside = None
-
-
-def _is_whole(raw: Raw) -> bool:
-    try:
-        assess(raw)
-    except OutsideError:
-        return False
-    return True
-
-
-def unverifiable(
-    candidate: Candidate,
-    group: Group | None,
-    status: Status,
-    environment: Mapping[str, Any],
-    assessment: Assessment | None,
-) -> list[str]:
-    """Why an item that passed can never become verified, whatever the session was like."""
-    if status is not Status.PASSED:
-        return []
-    noted = {entry["code"] for entry in candidate.notes}
-    found: list[str] = [code for code in ("NO_SHARED_MEMORY", "CACHED_BUILD") if code in noted]
-    if environment["device"].get("kind") != "cuda":
-        found.append("CPU_FALLBACK")
-    if group is None or not any(spec.source == "random" for spec in group.problem.inputs):
-        found.append("INPUTS_NOT_VARIED")
-    if "NO_SHARED_MEMORY" not in noted and (assessment is None or not assessment.resolved):
-        found.append("BELOW_RESOLUTION")
-    return found
 
 
 def write_result(
@@ -177,8 +127,11 @@ def write_result(
             "state": state.value,
             "error": error,
             "device": device,
-            "may_become_verified": calibration.clean
-            and any(result.document["verifiable"] for result in results),
+            "may_become_verified": may_become_verified(
+                str(device.get("kind")),
+                calibration.clean,
+                (entry["code"] for result in results for entry in result.document["notes"]),
+            ),
             "calibration": calibration.document(),
             "items": [result.document for result in results],
             "files": files,
@@ -193,10 +146,6 @@ def write_result(
         shutil.rmtree(staging, ignore_errors=True)
         raise
     return out
-
-
-def _raw(raw: Raw | None) -> dict[str, Any] | None:
-    return raw.document() if raw is not None else None
 
 
 def _document(statistics: Statistics | None) -> dict[str, Any] | None:
@@ -250,11 +199,10 @@ def _trace(
     workload = bundle.read_document(candidate.item.workload)
     solution = bundle.read_document(candidate.item.solution)
     correctness, performance = document["correctness"], None
-    if document["outside_assessment"]:
-        reference = candidate.reference_outside
+    if document["statistics"] and document["reference_statistics"]:
         performance = {
-            "latency_ms": document["outside_assessment"]["value_ns"] / 1e6,
-            "reference_latency_ms": assess(reference).value_ns / 1e6 if reference else None,
+            "latency_ms": document["statistics"]["median"] / 1e6,
+            "reference_latency_ms": document["reference_statistics"]["median"] / 1e6,
             "speedup_factor": document["speedup"],
         }
     passed = document["status"] == "PASSED"

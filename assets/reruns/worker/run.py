@@ -31,10 +31,10 @@ from .job import Item, JobBundle
 from .lock import GpuBusy, gpu_lock
 from .machine import Machine, calibrate
 from .moments import utc_now
-from .outside import assess
 from .processes import ChildFailed, Nursery, Stop, Stopped
 from .roofline import product_named, roofline
 from .session import Session, mark_stopped
+from .statistics import median
 from .subjects import Build, Candidate, Group, Subject, Surroundings
 from .tolerance import NOT_COMPARABLE, tolerance_rule
 from .verdict import status_for
@@ -42,7 +42,6 @@ from .verdict import status_for
 SUPPORTED_LANGUAGES = ("python", "triton", "cuda")
 _SPARE_FILE_BYTES = 1 << 30
 _COOL_DOWN_S = 1.0
-_CALIBRATION_MARGIN = 1.5
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Progress:
 
     candidates: list[Candidate] = field(default_factory=list)
     groups: dict[str, Group] = field(default_factory=dict)
-    references: dict[str, Subject] = field(default_factory=dict)
+    referees: dict[str, Subject] = field(default_factory=dict)
     before: dict[str, float] | None = None
     after: dict[str, float] | None = None
 
@@ -143,7 +142,7 @@ def _prepare_and_measure(
         cache = options.build_cache
         builds = build_all(progress.candidates, nursery, settings, scratch, timeout_s, cache)
         with gpu_lock(options.lock_folder, machine.lock_name):
-            _measure(bundle, progress, machine, builds, settings, scratch, nursery, stop, emit)
+            _measure(bundle, progress, machine, builds, settings, scratch, nursery, emit)
     finally:
         nursery.close()
 
@@ -205,45 +204,11 @@ def _measure(
     settings: dict[str, Any],
     scratch: Path,
     nursery: Nursery,
-    stop: Stop,
     emit: Callable[..., None],
 ) -> None:
-    """Calibrate, measure group after group, calibrate again.
-
-    Time for the second calibration is kept: what was finished by then is worth nothing without it.
-    """
-    began = time.monotonic()
+    """Calibrate, measure group after group, calibrate again."""
     progress.before = calibrate(nursery, scratch, settings, machine)
     emit("calibrated", when="before", values=progress.before)
-    deadline, took_s = stop.deadline, time.monotonic() - began
-    stop.deadline -= _COOL_DOWN_S + _CALIBRATION_MARGIN * took_s
-    missed: Stopped | None = None
-    try:
-        _measure_groups(bundle, progress, machine, builds, settings, scratch, nursery, emit)
-    except Stopped as stopped:
-        if stopped.signal_number:
-            raise
-        missed = stopped
-    finally:
-        stop.deadline = deadline
-    if machine.kind == "cuda":
-        time.sleep(_COOL_DOWN_S)
-    progress.after = calibrate(nursery, scratch, settings, machine)
-    emit("calibrated", when="after", values=progress.after)
-    if missed is not None:
-        raise missed
-
-
-def _measure_groups(
-    bundle: JobBundle,
-    progress: Progress,
-    machine: Machine,
-    builds: dict[str, Build],
-    settings: dict[str, Any],
-    scratch: Path,
-    nursery: Nursery,
-    emit: Callable[..., None],
-) -> None:
     product = product_named(str(machine.facts.get("name", "")))
     for whole in progress.groups.values():
         whole.roofline = roofline(whole.problem, product, int(machine.facts["l2_bytes"]))
@@ -264,10 +229,14 @@ def _measure_groups(
             try:
                 session.measure()
             finally:
-                if session.reference is not None:
+                if session.referee is not None:
                     for candidate in part.candidates:
-                        progress.references[candidate.item.item_id] = session.reference
+                        progress.referees[candidate.item.item_id] = session.referee
                 _report(part, emit)
+    if machine.kind == "cuda":
+        time.sleep(_COOL_DOWN_S)
+    progress.after = calibrate(nursery, scratch, settings, machine)
+    emit("calibrated", when="after", values=progress.after)
 
 
 def _portions(group: Group, size: int) -> Iterator[Group]:
@@ -282,11 +251,12 @@ def _report(group: Group, emit: Callable[..., None]) -> None:
         status = status_for(candidate.reasons)
         if status is Status.PASSED and not candidate.measured:
             continue  # stopped in the middle
+        values = candidate.subject.series.device_values() if candidate.subject else []
         emit(
             "item_finished",
             item_id=candidate.item.item_id,
             status=status.value,
-            value_ns=assess(candidate.outside).value_ns if candidate.outside else None,
+            median_ns=median(values) if candidate.measured and values else None,
             reasons=[entry["code"] for entry in candidate.reasons],
         )
 
@@ -341,7 +311,7 @@ def _write(
             bundle,
             candidate,
             group_of.get(candidate.item.item_id),
-            progress.references.get(candidate.item.item_id),
+            progress.referees.get(candidate.item.item_id),
             environment,
             scrub,
         )
@@ -362,6 +332,6 @@ def _write(
 
 def _reference_rows(progress: Progress) -> Iterator[dict[str, Any]]:
     """The reference's samples, once for each candidate that was measured beside it."""
-    for item_id, reference in progress.references.items():
-        for row in reference.rows:
+    for item_id, referee in progress.referees.items():
+        for row in referee.rows:
             yield {"item_id": item_id, **row}

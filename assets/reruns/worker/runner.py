@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from . import outputs
 from .clocks import Device
 from .documents import Problem
@@ -94,14 +92,14 @@ class Runner:
         """
         self._prepare(seed, poisoned)
         self._lead_in(seed, mode, late)
-        positional, named = self._arguments(self.buffers.arguments(), self._targets)
+        positional, named = self._arguments()
         began = _perf_counter()
         self.device.begin()
         returned = self._invoke(positional, named)
         self.device.end()
         self._host_us = int((_perf_counter() - began) * 1e6)
         stream_left = self.device.restore_stream()
-        self._held = self._taken(returned, self._targets)
+        self._take(returned)
         copied_out = mode == "probe_end"
         copy = outputs.snapshot_to_host if copied_out else outputs.snapshot
         self._snapshot = copy(self._held)
@@ -147,6 +145,21 @@ class Runner:
             calls += 1
         return {"calls": calls, "device_ns": total}
 
+    def repeat(self, seed: int, count: int) -> dict[str, Any]:
+        """`count` calls in a row on one seed's contents, then one synchronization."""
+        self._prepare(seed, poisoned=True)
+        self.buffers.fill_late(seed)
+        self.device.synchronize()
+        returned = None
+        for _ in range(count):
+            positional, named = self._arguments()
+            returned = self._invoke(positional, named)
+        self.device.restore_stream()
+        self.device.synchronize()
+        self._take(returned)
+        self._snapshot = outputs.snapshot(self._held)
+        return {"calls": count}
+
     def _prepare(self, seed: int, poisoned: bool) -> None:
         self._held, self._snapshot = [], []
         self.buffers.fill(seed)
@@ -175,20 +188,8 @@ class Runner:
         shortest, longest = PROBE_US
         return min(longest, max(shortest, PROBE_FACTOR * self._host_us))
 
-    def apply(self, inputs: list[Any], targets: list[Any]) -> list[torch.Tensor]:
-        """One call on given tensors; the outputs, which may or may not lie in `targets`.
-
-        Raises `CallFailed`.
-        """
-        return self._taken(self._invoke(*self._arguments(inputs, targets)), targets)
-
-    @property
-    def destination(self) -> bool:
-        """Whether the entry point is handed its outputs."""
-        return self._destination
-
-    def _arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-        values = [*inputs, *(targets if self._destination else [])]
+    def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        values = [*self.buffers.arguments(), *self._targets]
         if not self._keyword:
             return values, {}
         names = [spec.name for spec in self.problem.inputs]
@@ -207,13 +208,13 @@ class Runner:
             compiling = type(error).__module__.startswith("triton.compiler")
             raise CallFailed("BUILD_FAILED" if compiling else "RAISED", last_lines()) from error
 
-    def _taken(self, returned: Any, targets: list[Any]) -> list[torch.Tensor]:
-        values = targets
+    def _take(self, returned: Any) -> None:
+        values = self._targets
         if not self._destination or (self._prefer_returned and returned is not None):
             values = returned
         try:
             listed = outputs.as_list(values, self.problem.outputs)
-            return outputs.check(listed, self.problem.outputs, self.device.device)
+            self._held = outputs.check(listed, self.problem.outputs, self.device.device)
         except outputs.OutputProblem as problem:
             raise CallFailed(problem.code, problem.detail) from problem
 

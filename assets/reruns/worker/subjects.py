@@ -13,8 +13,7 @@ from .codes import Status
 from .convention import CallConvention
 from .documents import Problem, Solution
 from .job import Item, Limits, Protocol
-from .outside import Raw
-from .processes import Answer, Child, ChildFailed, ChildRefused, ChildTimedOut, Nursery
+from .processes import Answer, Child, ChildTimedOut, Nursery
 from .roofline import Roofline
 from .tolerance import ToleranceRule
 from .verdict import Series, status_for
@@ -38,20 +37,15 @@ class Subject:
 
     def ask(self, command: str, **values: Any) -> Answer:
         """Ask the child within what is left of this subject's time; raises `ChildFailed`."""
-        left = self.left_s()
+        left = self.timeout_s - self.spent_s
+        if left <= 0:
+            self.child.kill()
+            raise ChildTimedOut(f"{self.timeout_s:.0f} s are used up")
         started = time.monotonic()
         try:
             return self.child.ask(command, left, **values)
         finally:
             self.spent_s += time.monotonic() - started
-
-    def left_s(self) -> float:
-        """What is left of this subject's time; raises `ChildTimedOut` when nothing is."""
-        left = self.timeout_s - self.spent_s
-        if left <= 0:
-            self.child.kill()
-            raise ChildTimedOut(f"{self.timeout_s:.0f} s are used up")
-        return left
 
     def call(self, seed: int, mode: str, poisoned: bool = False) -> Answer:
         """One timed call; remembers the seed."""
@@ -72,24 +66,13 @@ class Candidate:
     subject: Subject | None = None
     correctness: dict[str, Any] | None = None
     isolation: dict[str, str] | None = None
-    outside: Raw | None = None
-    reference_outside: Raw | None = None
+    outside_ns: int | None = None
     measured: bool = False
 
     @property
     def alive(self) -> bool:
         """Whether nothing speaks against measuring it so far."""
         return self.subject is not None and status_for(self.reasons) is Status.PASSED
-
-    def note_correctness(self, found: dict[str, Any]) -> None:
-        """Keep the comparison that speaks most against the candidate."""
-        self.correctness = found if self.correctness is None else _worse(self.correctness, found)
-
-    def write_log(self, error: ChildFailed) -> None:
-        """Add the whole of what a refused request said, a traceback as a rule, to the log."""
-        if isinstance(error, ChildRefused):
-            with self.log.open("a", encoding="utf-8") as stream:
-                stream.write(error.detail.rstrip() + "\n")
 
     def fail(self, *found: dict[str, str]) -> None:
         """Add reasons; its process is ended when they forbid a pass."""
@@ -141,13 +124,3 @@ class Plan:
     wall_samples: int
     kept: frozenset[int]
     probed: frozenset[int]
-
-
-def _worse(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """The one of two comparisons that speaks more against the candidate."""
-    key = ("right", "matched_ratio")
-    if [right[k] for k in key] < [left[k] for k in key]:
-        return right
-    if right["right"] == left["right"] and right["max_absolute_error"] > left["max_absolute_error"]:
-        return right
-    return left

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .codes import Status, reason
-from .outside import GRAPH, Assessment, Raw
 from .processes import (
     ChildDied,
     ChildFailed,
@@ -28,9 +27,6 @@ STATUS_OF = {
     "PATCHED_RUNTIME": Status.REWARD_HACK,
     "HARNESS_TAMPERING": Status.REWARD_HACK,
     "TIMER_DISAGREES": Status.REWARD_HACK,
-    "UNFINISHED_ROW": Status.REWARD_HACK,
-    "BATCHED_ROW": Status.REWARD_HACK,
-    "LEFT_WORK_RUNNING": Status.REWARD_HACK,
     "FASTER_THAN_ROOFLINE": Status.REWARD_HACK,
     "WRONG_SHAPE": Status.INCORRECT_SHAPE,
     "WRONG_DEVICE": Status.INCORRECT_SHAPE,
@@ -83,14 +79,8 @@ LATE_ALLOWANCE_NS = 30_000
 LATE_SHARE = 0.25
 EVENT_GAP_ALLOWANCE_NS = 100_000
 EVENT_GAP_SHARE = 0.3
-#: How far a process's own clock may lie below the outside value's interval. The outside value
-#: counts in any case, so a lie gains nothing. Honest kernels were seen on an H200 that took half of
-#: it by their own events: on buffers that they had before, and without launching.
-INSIDE_SHARE = {"cuda": 0.6, "cpu": 0.6}
-INSIDE_ALLOWANCE_NS = {"cuda": 3_000, "cpu": 2_000_000}
-#: A tiny kernel takes tens of microseconds; behind somebody else's work it waits for a time slice.
-BUSY_NS = 1_000_000
-REVEAL_FACTOR = 2.0
+OUTSIDE_FACTOR = 1.6
+OUTSIDE_ALLOWANCE_NS = {"cuda": 30_000, "cpu": 2_000_000}
 
 
 @dataclass
@@ -126,7 +116,7 @@ def reason_of_failure(error: ChildFailed) -> dict[str, str]:
     """The reason for a request that a candidate's process did not answer well."""
     if isinstance(error, ChildRefused):
         known = error.kind if error.kind in STATUS_OF else "RAISED"
-        return reason(known, first_line_of(error.detail))
+        return reason(known, _last_line(error.detail))
     if isinstance(error, ChildTimedOut):
         return reason("TOO_SLOW", f"{error}.")
     if isinstance(error, ChildTooLarge):
@@ -186,9 +176,14 @@ def reasons_of_judgement(judged: Mapping[str, Any], timed: bool) -> list[dict[st
 
 
 def reasons_of_timing(
-    candidate: Series, reference: Series | None, floor_ns: int | None
+    candidate: Series,
+    reference: Series | None,
+    outside_ns: int | None,
+    outside_allowance_ns: int,
+    floor_ns: int | None,
 ) -> list[dict[str, str]]:
-    """Reasons from comparing a candidate's own times with each other and with the roofline."""
+    """Reasons from comparing a candidate's times with each other, with the clock outside its
+    process (`outside_ns` per call of an uninterrupted row) and with the roofline."""
     reasons = []
     device, wall = median(candidate.device_values()), median(candidate.wall_values())
     late = _excess(candidate.late, reference.late if reference else [])
@@ -197,83 +192,24 @@ def reasons_of_timing(
     gap = _excess(candidate.event_gaps, reference.event_gaps if reference else [])
     if gap > max(EVENT_GAP_ALLOWANCE_NS, EVENT_GAP_SHARE * wall):
         reasons.append(reason("TIMER_DISAGREES", f"Events miss {gap} of {wall} ns of wall time."))
+    longest_ns = longest_row(candidate, outside_allowance_ns)
+    if outside_ns is not None and outside_ns > longest_ns:
+        detail = f"A row of calls took {outside_ns} ns each, the process reported {device}."
+        reasons.append(reason("TIMER_DISAGREES", detail))
     if floor_ns is not None and device < floor_ns:
         reasons.append(reason("FASTER_THAN_ROOFLINE", f"{device} ns; the floor is {floor_ns}."))
     return reasons
 
 
-def reasons_of_row(
-    judged: Mapping[str, Any], mutated_by_reference: Sequence[str]
-) -> list[dict[str, str]]:
-    """Reasons from what the measurer read after a row or a gated call."""
-    reasons = []
-    own = [name for name in judged["mutated"] if name not in mutated_by_reference]
-    if own:
-        reasons.append(reason("MUTATED_INPUT", f"Input: {', '.join(own)}."))
-    if judged["right"]:
-        return reasons
-    correctness = judged["correctness"]
-    share = f"{judged['wrong']} of {judged['outputs']} outputs"
-    if judged.get("late"):
-        detail = f"{judged['late']} of the pieces looked at were written after the answer."
-        reasons.append(reason("UNFINISHED_ROW", detail))
-    elif judged["unwritten"]:
-        reasons.append(reason("UNFINISHED_ROW", f"{share} are wrong."))
-    elif correctness["matched_ratio"] < GROSS_MISMATCH:
-        reasons.append(reason("CHANGED_AFTER_CHECK", f"{share}: {_numbers(correctness)}"))
-    else:
-        reasons.append(reason("FAILED_RECHECK", f"{share}: {_numbers(correctness)}"))
-    return reasons
+def longest_row(series: Series, allowance_ns: int) -> float:
+    """Most ns per call that a row of calls may take when the reported times are true.
 
-
-def reasons_of_outside(
-    raw: Raw,
-    assessment: Assessment,
-    inside: Series,
-    device: str,
-    floor_ns: int | None,
-) -> list[dict[str, str]]:
-    """Reasons from the times that were taken outside, and from what the process said beside them.
-
-    A row in a graph is compared with device events, a plain call with the host's clock.
+    The upper end of the wall times counts, not their median: launching on a host that others
+    use too is slow for milliseconds at a time, and a row may fall into such a time as a whole.
     """
-    reasons = []
-    value = assessment.value_ns
-    if assessment.batched:
-        detail = f"{value:.0f} ns in a row, {assessment.gated_ns:.0f} one by one."
-        reasons.append(reason("BATCHED_ROW", detail))
-    said = median(inside.device_values() if raw.kind == GRAPH else inside.wall_values())
-    allowance = INSIDE_ALLOWANCE_NS[device] + INSIDE_SHARE[device] * value
-    if said < assessment.interval_ns[0] - allowance:
-        detail = f"It said {said} ns; outside it took {value:.0f}."
-        reasons.append(reason("TIMER_DISAGREES", detail))
-    if floor_ns is not None and assessment.interval_ns[1] < floor_ns:
-        reasons.append(reason("FASTER_THAN_ROOFLINE", f"{value:.0f} ns; the floor is {floor_ns}."))
-    return reasons
-
-
-def reasons_of_idleness(found_ns: Sequence[int], usual_ns: Sequence[int]) -> list[dict[str, str]]:
-    """Reasons from what a tiny kernel of the measurer's took while the process stood still."""
-    usual = median(usual_ns) if usual_ns else 0
-    if found_ns and median(found_ns) > usual + BUSY_NS:
-        return [reason("LEFT_WORK_RUNNING", f"A tiny kernel took {median(found_ns)} ns.")]
-    return []
-
-
-def reasons_of_revealing(
-    found_ns: Sequence[int], usual_ns: Sequence[int], size_ratio: float
-) -> list[dict[str, str]]:
-    """Reasons from how long a row's contents took to be written, of the usual ones' size or not.
-
-    Where somebody begins with them before the clock does, the device is shared meanwhile.
-    """
-    if not found_ns or not usual_ns:
-        return []
-    usual = median(usual_ns) * max(1.0, size_ratio)
-    if median(found_ns) <= REVEAL_FACTOR * usual + BUSY_NS:
-        return []
-    detail = f"Writing a row's contents took {median(found_ns)} ns; usual is {usual:.0f}."
-    return [reason("LEFT_WORK_RUNNING", detail)]
+    wall = sorted(series.wall_values())
+    upper = wall[min(len(wall) - 1, len(wall) * 95 // 100)]
+    return max(upper, median(series.device_values())) * OUTSIDE_FACTOR + allowance_ns
 
 
 def _excess(values: Sequence[int], reference: Sequence[int]) -> int:
@@ -290,17 +226,6 @@ def _numbers(correctness: Mapping[str, Any]) -> str:
     )
 
 
-def first_line_of(detail: str) -> str:
-    """The exception's type and the first line of what it says, out of a traceback.
-
-    In a traceback every line of the exception's own stands at the margin, and those of frames are
-    indented; what a message has after its first line may be anything.
-    """
-    lines = detail.strip().splitlines()
-    heads = [n for n, line in enumerate(lines) if line.startswith("Traceback (most recent call")]
-    if not heads:
-        return next((line.strip()[:500] for line in reversed(lines) if line.strip()), "")
-    for line in lines[heads[-1] + 1 :]:
-        if line and not line[0].isspace():
-            return line.strip()[:500]
-    return lines[-1].strip()[:500]
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip()[:500] if lines else ""

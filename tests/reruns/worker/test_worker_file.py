@@ -10,9 +10,8 @@ from assets.reruns.worker.build import build_worker
 
 SOURCES = sorted(Path(worker.__file__).parent.glob("*.py"))
 #: The supervisor must run, and refuse, without torch.
-WITH_TORCH = {"calibration", "child", "clocks", "contents", "crowd", "device_gates", "exports",
-              "inputs", "integrity", "judging", "loading", "measurer", "outputs", "player",
-              "referee", "ring", "runner", "shared_memory"}  # fmt: skip
+WITH_TORCH = {"calibration", "child", "clocks", "crowd", "inputs", "integrity", "loading",
+              "outputs", "referee"}  # fmt: skip
 
 
 def imported(path: Path) -> set[str]:
