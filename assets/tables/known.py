@@ -61,18 +61,18 @@ def _others(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnap
 
 def later_snapshots(warehouse: Warehouse, snapshot: DatasetSnapshot) -> list[DatasetSnapshot]:
     """Ingested snapshots of the same dataset at other, later revisions."""
-    at = _place(_time_of(warehouse, snapshot), snapshot.revision)
+    at = _time_of(warehouse, snapshot)
     times = _revision_times(warehouse, snapshot.dataset)
     return [
         other
         for other in _others(warehouse, snapshot)
-        if other.revision in times and _place(times[other.revision], other.revision) > at
+        if other.revision in times and _is_later(times[other.revision], at)
     ]
 
 
-def _place(time: datetime | None, revision: str) -> tuple[bool, datetime, str]:
-    """Where a revision stands in the order of its dataset; without a time it comes last."""
-    return time is None, time or datetime.max, revision
+def _is_later(time: datetime | None, than: datetime | None) -> bool:
+    """Whether a revision is later than another; what nothing dates comes last."""
+    return than is not None and (time is None or time > than)
 
 
 def _revision_times(warehouse: Warehouse, dataset: str) -> dict[str, datetime | None]:

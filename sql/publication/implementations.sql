@@ -20,32 +20,21 @@ with dated as (
     group by dataset, revision
 ),
 
-positions as (
-    select
-        dataset,
-        revision,
-        row_number() over (
-            partition by dataset order by revision_at nulls last, revision
-        ) as position
-    from dated
-),
-
 staged as (
     select
         rows.implementation_digest,
         rows.dataset,
         rows.path,
         rows.document_digest,
-        positions.position,
+        dated.revision_at,
         rows.file_index,
         rows.file_row_number
     from read_parquet($staged, file_row_number = true) as rows
-    left join positions
-        on positions.dataset = rows.dataset and positions.revision = rows.revision
+    left join dated on dated.dataset = rows.dataset and dated.revision = rows.revision
     qualify
         row_number() over (
             partition by rows.implementation_digest, rows.dataset, rows.path, rows.document_digest
-            order by positions.position nulls last, rows.path, rows.line
+            order by dated.revision_at nulls last, rows.path, rows.line
         ) = 1
 ),
 
@@ -55,15 +44,14 @@ published as (
         rows.dataset,
         rows.path,
         rows.document_digest,
-        positions.position
+        dated.revision_at
     from published_implementations as rows
-    left join positions
-        on positions.dataset = rows.dataset and positions.revision = rows.revision
+    left join dated on dated.dataset = rows.dataset and dated.revision = rows.revision
 )
 
 select
-    staged.file_index,
-    staged.file_row_number
+    file_index,
+    file_row_number
 from staged
 anti join published
     on
@@ -73,8 +61,7 @@ anti join published
         and published.document_digest is not distinct from staged.document_digest
         and (
             published.dataset is distinct from staged.dataset
-            or published.position <= staged.position
-            or published.position is null
-            or staged.position is null
+            or staged.revision_at is null
+            or published.revision_at <= staged.revision_at
         )
 order by file_index, file_row_number

@@ -30,11 +30,8 @@ where
     files.dataset = $dataset
     and files.parser_version = $parser_version
     and case
-        when files.revision = $revision then true
-        when $revision_at::timestamp is null
-            then dated.revision_at is not null or files.revision < $revision
-        else dated.revision_at < $revision_at::timestamp
-            or (dated.revision_at = $revision_at::timestamp and files.revision < $revision)
+        when files.revision = $revision or $revision_at::timestamp is null then true
+        else coalesce(dated.revision_at <= $revision_at::timestamp, false)
     end
 qualify
     row_number() over (

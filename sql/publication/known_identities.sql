@@ -1,7 +1,8 @@
 -- Under which revision each solution content of a dataset is known: the earliest revision that
--- has it, so that a later revision keeps the identity.
+-- has it, so that a later revision keeps the identity. Of revisions of one time the one that was
+-- read before is the earlier.
 -- Reads the views published_implementations and published_revisions. Parameters: dataset, and the
--- revision that is about to be read with its time (null where nothing dates it).
+-- revision that is about to be read with its time (null where nothing dates it, which comes last).
 -- key: content_digest
 with dated as (
     select
@@ -32,10 +33,7 @@ select
     dense_rank() over (order by revision_at nulls last, source_revision) as position,
     source_revision,
     case
-        when source_revision = $revision then false
-        when $revision_at::timestamp is null
-            then revision_at is null and source_revision > $revision
-        else revision_at is null or revision_at > $revision_at::timestamp
-            or (revision_at = $revision_at::timestamp and source_revision > $revision)
+        when source_revision = $revision or $revision_at::timestamp is null then false
+        else coalesce(revision_at > $revision_at::timestamp, true)
     end as is_later
 from known

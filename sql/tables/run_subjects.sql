@@ -18,6 +18,10 @@ with names_with_hidden as (
     -- Digests are read only where some are hidden: there are as many as runs.
     select distinct definition_name
     from hidden_runs
+    union
+    select distinct definition_name
+    from published_runs
+    semi join trials using (run_digest)
 ),
 
 combinations as (

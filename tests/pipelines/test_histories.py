@@ -4,15 +4,19 @@ Random histories are read in random orders; what is shown is compared with a mod
 the documents.
 """
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assets.tables.ingestion import IngestionReport
+from assets.traces.pull import pull
 from pipelines.resources import OpenWarehouse
+from tests.builders import dataset, definition
 from tests.histories import (
     DEFINITION_STATES,
     Line,
@@ -20,6 +24,7 @@ from tests.histories import (
     SolutionFile,
     derived,
     expected_runs,
+    ingest_snapshot,
     read_in_order,
 )
 
@@ -246,3 +251,22 @@ def test_no_run_vanishes_and_the_order_does_not_show(
     )
     check_sums(other_reports)
     assert check(other, revisions) == check(in_order, revisions)
+
+
+@pytest.mark.parametrize("name", ["own/a", "own/b", "own/c", "own/d"])
+def test_a_folder_without_commits_keeps_what_it_said_first(tmp_path: Path, name: str) -> None:
+    # Nothing but the order of ingestion says which state came first: the digests of its files
+    # must not decide, and differ from name to name here.
+    folder = dataset(tmp_path / "data", {"definitions/toy/x.json": definition(f"of_{name[-1]}")})
+    warehouse = OpenWarehouse(tmp_path / "warehouse")
+    warehouse.prepare()
+    definition_file = folder / "definitions/toy/toy_add_h8.json"
+    shown = []
+    for hidden in (8, 16, 32, 8):
+        definition_file.write_text(json.dumps(definition(axes__hidden__value=hidden)))
+        snapshot = pull(str(folder), revision=None, authors=None, store=warehouse.store, name=name)
+        check_sums([ingest_snapshot(warehouse, snapshot)])
+        with derived(warehouse, "runs") as connection:
+            shown.append(connection.sql("from runs select run_digest, operation_digest").fetchall())
+    assert len(shown[0]) == 1
+    assert shown == [shown[0]] * 4

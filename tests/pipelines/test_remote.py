@@ -66,7 +66,9 @@ def test_the_sample_schedules_nothing(tmp_path: Path) -> None:
 
 
 def test_the_schedule_is_at_the_configured_time(tmp_path: Path) -> None:
-    settings = Settings(tmp_path / "w", tmp_path / "d", LOCATION, "30 2 * * 1", "Europe/Berlin")
+    settings = Settings(
+        tmp_path / "w", tmp_path / "d", LOCATION, cron="30 2 * * 1", time_zone="Europe/Berlin"
+    )
     schedule = build_definitions(settings).resolve_schedule_def("daily_ingest")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 2 * * 1", "Europe/Berlin")
     assert schedule.job_name == "ingest"

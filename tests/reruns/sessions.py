@@ -6,13 +6,12 @@ changed bundle to be believed.
 
 import json
 import shutil
-import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assets.reruns.sample_results import ARCHIVES
+from assets.reruns.sample_results import ARCHIVES, unpack
 from assets.reruns.worker.calibration import judge
 from assets.reruns.worker.documents import problem_of
 from assets.reruns.worker.job import bundle_id_of, canonical_json, digest_file
@@ -33,10 +32,9 @@ _SERIES = (
 )
 
 
-def unpack(folder: Path) -> Path:
+def unpacked(folder: Path) -> Path:
     """The shipped session: the folders `bundle` and `result`."""
-    with tarfile.open(ARCHIVES[0]) as stream:
-        stream.extractall(folder, filter="data")
+    unpack(ARCHIVES[0], folder)
     return folder
 
 
@@ -137,7 +135,7 @@ class StoredSession:
 
 def part_of_shipped(folder: Path, item_ids: Sequence[str] = PART) -> StoredSession:
     """Some items of the shipped session as a session of their own, written to a folder."""
-    session = StoredSession.read(unpack(folder))
+    session = StoredSession.read(unpacked(folder))
     session.keep(item_ids)
     session.write()
     return session

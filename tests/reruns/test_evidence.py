@@ -15,7 +15,7 @@ from assets.reruns.verdicts import Unverified
 from assets.tables.corrections import Action, Correction, LocatedCorrection, publish_corrections
 from assets.tables.warehouse import Warehouse
 from tests.reruns.index import copy_of, rows
-from tests.reruns.sessions import StoredSession, on_another_day, unpack
+from tests.reruns.sessions import StoredSession, on_another_day, unpacked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,7 +37,7 @@ def test_the_reasons_why_a_run_is_not_verified_are_these_and_are_documented() ->
 
 def session(folder: Path, day: str) -> Path:
     """The shipped session, as if it had been measured on another day: other runs, same values."""
-    stored = StoredSession.read(unpack(folder))
+    stored = StoredSession.read(unpacked(folder))
     on_another_day(stored, day)
     return stored.write()
 

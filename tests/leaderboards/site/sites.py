@@ -9,7 +9,7 @@ from assets.leaderboards.build import build_database
 from assets.leaderboards.site.build import build_site
 from assets.leaderboards.site.folder import Written
 from assets.manifests.normalize import normalize
-from assets.tables.known import known_of
+from assets.tables.known import known_for
 from assets.tables.publication import PublicationRequest, publish
 from assets.tables.warehouse import Warehouse
 from assets.traces.pull import pull
@@ -26,7 +26,7 @@ def publish_dataset(warehouse: Warehouse, directory: Path) -> None:
     warehouse.prepare()
     snapshot = pull(str(directory), revision=None, authors=None, store=warehouse.store)
     staging = warehouse.staging(directory.name)
-    known = known_of(warehouse, snapshot.dataset, None)
+    known = known_for(warehouse, snapshot)
     normalize(snapshot, warehouse.store, staging, known, processes=1)
     request = PublicationRequest(
         kind="ingest", dataset=snapshot.dataset, revision=snapshot.revision
