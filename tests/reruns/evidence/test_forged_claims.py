@@ -20,7 +20,7 @@ from tests.reruns.sessions import (
     changed_copy,
     on_a_cpu,
     on_another_day,
-    unpack,
+    unpacked,
     with_fewer_calls,
 )
 
@@ -57,7 +57,7 @@ def both(*changes: Change) -> Change:
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: archive.name)
 def test_what_ships_proves_itself(archive: Path, tmp_path: Path) -> None:
-    proven(unpack(tmp_path))
+    proven(unpacked(tmp_path))
 
 
 @pytest.mark.parametrize(
