@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from assets.tables.ingestion import IngestionReport
@@ -237,13 +237,18 @@ def check_sums(reports: Sequence[IngestionReport]) -> None:
             assert sum(parts) == read
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 10**6), length=st.integers(2, 5), data=st.data())
-def test_no_run_vanishes_and_the_order_does_not_show(
-    tmp_path: Path, seed: int, length: int, data: st.DataObject
-) -> None:
+# Two that forgetting late sightings, and one that taking operations together, would break.
+@example(seed=7)
+@example(seed=17)
+@example(seed=0)
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6))
+def test_no_run_vanishes_and_the_order_does_not_show(tmp_path: Path, seed: int) -> None:
+    chosen = random.Random(seed)
+    length = chosen.randint(2, 6)
+    order = list(range(length))
+    chosen.shuffle(order)
     revisions = Changes(seed).history(length)
-    order = data.draw(st.permutations(range(length)))
     in_order, reports = read_in_order(tmp_path / "in_order", revisions)
     check_sums(reports)
     other, other_reports = read_in_order(
