@@ -238,6 +238,7 @@ def check_sums(reports: Sequence[IngestionReport]) -> None:
 
 
 # Two that forgetting late sightings, and one that taking operations together, would break.
+@pytest.mark.integration
 @example(seed=7)
 @example(seed=17)
 @example(seed=0)

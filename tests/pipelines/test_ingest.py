@@ -146,6 +146,7 @@ def test_the_published_seeds_have_their_published_digests(tmp_path: Path, shared
     assert path.endswith("gqa_paged_decode_h32_kv4_d128_ps1.jsonl")
 
 
+@pytest.mark.integration
 def test_the_job_of_the_ui_gives_what_the_command_gives(
     ingested: tuple[Deployment, dict], deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ def test_the_sensor_is_quiet_while_the_hub_is_down(
     assert "not reached" in str(outcome.skip_message)
 
 
+@pytest.mark.integration
 def test_a_mirror_is_ingested_once_replayed_offline_and_survives_a_bad_day(
     hub: LoopbackHub, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_changed_source_supersedes(revisions: list[Path], tmp_path: Path) -> N
 _states: dict[frozenset[int], dict[str, list[tuple[object, ...]]]] = {}
 
 
+@pytest.mark.integration
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.lists(st.integers(0, 2), min_size=1, max_size=5))
 def test_the_order_of_ingestion_does_not_matter(
