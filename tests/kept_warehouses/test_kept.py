@@ -62,10 +62,14 @@ def rows_as_then(warehouse: Warehouse, before: Rows) -> Rows:
     return found
 
 
+# What says by which rules a row was made, and is another value under newer ones.
+OF_THE_RULES = {"parser_version", "inputs_digest", "content_digest"}
+
+
 def are_all_in(before: Rows, after: Rows) -> bool:
     """Whether every row is there still; what was made again may say that newer rules made it."""
     for table, rows in before.items():
-        columns = json.loads(next(iter(rows))).keys() - {"parser_version"}
+        columns = json.loads(next(iter(rows))).keys() - OF_THE_RULES
         if not only(columns, rows) <= only(columns, after[table]):
             return False
     return True
@@ -112,7 +116,8 @@ def test_it_is_used_as_one_of_today(
 
     # As it was left; a database of other tables says what to do and is built anew.
     run("doctor", "--repair")
-    assert "147 runs" in run("status").stdout
+    # All that was published but for a trial on a CPU, which today is in no table of runs.
+    assert "146 runs" in run("status").stdout
     assert "triton_row_tile" in run("top", "rmsnorm_h128").stdout
     verdicts = "select count(*) as n from reproductions where controlled_ns is not null"
     reruns = json.loads(run("query", verdicts, "--json").stdout)
@@ -235,7 +240,7 @@ def test_a_version_with_one_more_column_uses_it(
     [path] = kept.root.glob("generations/00000002/runs-*.parquet")
     assert pq.read_schema(path).metadata[b"kernelindex.contract"] == str(LATER).encode()
     exported = run("export", "--output", str(tmp_path / "catalog.jsonl"))
-    assert exported["rows"]["benchmark_runs"] == 148
+    assert exported["rows"]["benchmark_runs"] == 147
     assert are_all_in(before, written_rows(kept.root))
 
     # And the version of before names the one that can read it.
