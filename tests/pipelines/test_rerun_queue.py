@@ -18,7 +18,7 @@ import pytest
 import requests
 
 from assets.reruns.asset import GPU_TAG, gpu_of
-from assets.reruns.lane import worker_file
+from assets.reruns.lane import jobs, worker_file
 from assets.tables.warehouse import Warehouse
 from pipelines.instance import prepare_home
 from pipelines.jobs import CONTROLLED_RERUN
@@ -236,5 +236,12 @@ def test_reruns_wait_for_their_own_gpu_only(
         assert measured()[3:] == [
             ["end", "0", "hold"], ["start", "0", "second"], ["end", "0", "second"],
         ]  # fmt: skip
-    published = "select request_reason, controlled_status from reproductions order by all"
-    assert rows(own, published) == [("hold", "passed"), ("other", "passed"), ("second", "passed")]
+    # On the CPU that stands in for both GPUs they are trials: with a result, and unpublished.
+    results = [
+        (json.loads((folder / "bundle" / "bundle.json").read_bytes())["reason"], item["status"])
+        for folder in (own.root / "reruns" / "jobs").iterdir()
+        for item in json.loads((folder / "result" / "result.json").read_bytes())["items"]
+    ]
+    assert sorted(results) == [("hold", "PASSED"), ("other", "PASSED"), ("second", "PASSED")]
+    assert [(line.imported, line.trial) for line in jobs(own)] == [(True, True)] * 3
+    assert rows(own, "select count(*) from reproductions") == [(0,)]
