@@ -265,3 +265,9 @@ def test_an_instant_is_the_same_however_its_offset_is_written(
 def test_what_is_no_time_is_an_error(text: str) -> None:
     with pytest.raises(InstantError, match="is not a"):
         utc_instant(text)
+
+
+@pytest.mark.parametrize("latency_ms", [2**53 / 1e6, 1e303, 1.7976931348623157e308])
+def test_a_latency_beyond_2_to_the_53_ns_is_refused_also_where_its_ns_are_infinite(latency_ms):
+    reason, path = reason_of(evaluation__performance__latency_ms=latency_ms)
+    assert (reason, path) == (Reason.BAD_LATENCY, "$.evaluation.performance.latency_ms")
